@@ -18,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from infinimem.embedders.base import Embedder, text_key
+from infinimem.embedders.base import Embedder
 from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured
 from infinimem.index.vectors import Matrix, Vectors, nearest
+from infinimem.markdown.characters import text_key
 from infinimem.settings import EmbedderSettings
 
 LOCAL = {"lexical": 5000, "static": 5000, "minilm": 200}

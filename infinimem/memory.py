@@ -175,8 +175,7 @@ class Memory(Reader):
             return len(self._extract(progress))
 
     def _extract(self, progress: Progress | None = None, upto: int | None = None) -> Collection[int]:
-        """Extract from what is pending, and return the seqs that are new: lines would keep every document
-        alive that they stood in. For the agent `upto` a turn, after which it is consolidated."""
+        """Extract what is pending, `upto` a turn; return new seqs: lines would keep documents in memory."""
         new: dict[int, None] = {}
         done: set[int] = set()
         if self.by_agent and upto is None:
@@ -223,14 +222,15 @@ class Memory(Reader):
             forgotten, plans, attempt = last_forget(view), propose(view.for_models), None
             try:
                 while attempt is None or last_forget(attempt.outcome.view) == forgotten:
-                    spent, began = llm.usage, library.clock()
+                    spent, authors, began = llm.usage, len(llm.authors), library.clock()
                     seen = attempt.outcome.view.for_models if attempt else view
                     plan = plans.send(replace(attempt.outcome, view=seen)) if attempt else next(plans)
+                    names = sorted({*llm.authors[authors:]})
                     outcome = library.apply(
                         plan,
                         base=view,
                         strategy=library.spec.name,
-                        model=llm.name,
+                        model=llm.name + (f" ({', '.join(names)})" if names else ""),
                         usage=llm.usage - spent,
                         began=began,
                     )
@@ -386,9 +386,8 @@ class Memory(Reader):
                 note_usage(self.library.files, self._day(), spent)
 
     def _replies(self) -> Path | None:
-        """Return where replies are kept, None where none are: another folder after each `forget`, so that
-        none that was on its way is. It is no part of the library: whoever made that could have made them up.
-        """
+        """Return where replies are kept: after a `forget` elsewhere, for those then on their way; never in
+        the library, whose maker could have made them up."""
         if self.llm.address is None or not self.library.settings.llm.replies_days:
             return None
         from infinimem.user_folders import cache_folder

@@ -31,8 +31,7 @@ Spend = Callable[[int | None], AbstractContextManager[None]]
 
 @dataclass(frozen=True)
 class Compared:
-    """What one strategy makes of a question: the answer, all evidence that was shown for it, and
-    milliseconds."""
+    """What one strategy makes of a question: the answer, all evidence shown for it, and milliseconds."""
 
     strategy: str
     reader: str
@@ -57,7 +56,6 @@ class Reader:
         self._source, self._make, self._clock, self._spend = source, make, clock, spend
 
     def _spending(self, max_tokens: int | None = None) -> AbstractContextManager[None]:
-        """Cap what is spent in a block, and log it where somebody does."""
         return (self._spend or self.llm.cap)(max_tokens)
 
     @cached_property
@@ -76,11 +74,22 @@ class Reader:
         return self.llm.name == AGENT
 
     def retrieve(
-        self, query: str, budget: int | None = None, sources: Collection[str] | None = None
+        self,
+        query: str,
+        budget: int | None = None,
+        sources: Collection[str] | None = None,
+        arc: bool = False,
     ) -> Evidence:
-        """Return ranked evidence for a question or keywords, of `sources` ("user", "AI", "tool", "human")
-        alone if given; no model is called. The budget is tokens; None takes `[reader] retrieve_budget`."""
-        limit = self.view.settings.reader.retrieve_budget if budget is None else budget
+        """Return ranked evidence for a question or keywords, of `sources` ("user", "AI", "tool", "human", or
+        names of speakers) alone if given; no model is called. With `arc` it is a course: what was said about
+        it in all sessions, in order of time. The budget is tokens; None takes `[reader] retrieve_budget`, of
+        a course `evidence_budget`."""
+        own = self.view.settings.reader
+        if arc:
+            from infinimem.strategies.readers import pipeline
+
+            return pipeline.arc(self._seen(sources), query, own.evidence_budget if budget is None else budget)
+        limit = own.retrieve_budget if budget is None else budget
         return self.strategy.retrieve(self._seen(sources), query, limit)
 
     def read(
@@ -162,7 +171,6 @@ class Reader:
         return self._over(lambda: narrowed(self._source()))
 
     def _over(self, source: Callable[[], View]) -> Reader:
-        """Return a reader of other snapshots, whose cost is logged as here."""
         return Reader(source, self.llm, lambda: self.strategy, self._clock, self._spending)
 
     def _begin(self, view: View, question: str, reader: str | None, budget: int | None = None) -> Evidence:

@@ -22,7 +22,6 @@ _NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
 
 
 def counted(number: int, noun: str) -> str:
-    """Return "1 line", "2 lines"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
@@ -33,7 +32,6 @@ def place(item: Any) -> str:
 
 
 def without_blanks(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row without what is empty."""
     return {key: value for key, value in row.items() if value not in ("", ())}
 
 
@@ -60,7 +58,6 @@ def log_json(receipts: Iterable[Receipt]) -> dict[str, Any]:
 
 
 def forgotten_json(done: Forgotten, *, planned: bool = False) -> dict[str, Any]:
-    """Return what `forget` took out, or would take out where that is planned."""
     left = [asdict(item) for item in done.left]
     about = {"left": left, "history": done.history, "records": list(done.records)}
     if planned:
@@ -90,7 +87,6 @@ def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
 
 
 def reasons(receipt: Receipt) -> dict[str, int]:
-    """Return how many lines, by why."""
     counts = Counter(_NAMES_A_LINE.sub("", row.why) or row.why for row in receipt.rows)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -103,7 +99,6 @@ def summary(receipt: Receipt) -> str:
 
 
 def event_words(event: Event) -> str:
-    """Return an event of a line's history in words."""
     match event.event:
         case "said":
             session = event.session and f"session {event.session}"
@@ -143,7 +138,6 @@ def tasks_json(task: AgentTask) -> dict[str, Any]:
 
 
 def tasks_left(tasks: Collection[AgentTask]) -> str:
-    """Say how much awaits the agent."""
     if not tasks:
         return "nothing to do: no task awaits a reply"
     size = sum(task.tokens for task in tasks)

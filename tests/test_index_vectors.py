@@ -16,9 +16,10 @@ import pytest
 from cases import each
 
 from infinimem import Turn, open_memory
-from infinimem.embedders.base import Kind, text_key
+from infinimem.embedders.base import Kind
 from infinimem.embedders.local import Lexical
 from infinimem.index.vectors import Vectors, nearest
+from infinimem.markdown.characters import text_key
 
 ROOT = "/library"
 TEXTS = [f"entry number {at} of the library" for at in range(50)]

@@ -331,6 +331,25 @@ def test_what_an_editor_writes_as_a_transaction_ends_is_back_when_it_returns(
         assert "typed late" in path.read_text()
 
 
+def test_who_saved_in_between_and_writes_late_again_and_again_is_followed(
+    library: Library, plan: Plan
+) -> None:
+    """What was put on top of their versions meanwhile is ours, and never set aside as theirs."""
+    path = library.root / "topics/tea.md"
+    with path.open("a") as editor:
+
+        def write(word: str) -> None:
+            editor.write(f"typed {word}\n")
+            editor.flush()
+
+        apply(library, plan, Doing("exchange", path, lambda: write("at once")))
+        for word in ("late", "later", "last"):
+            write(word)
+            Library(library.root)
+            Library(library.root)
+            assert (f"typed {word}" in path.read_text(), aside(library)) == (True, [])
+
+
 # ── the same moves on another version ───────────────────────────────────────────────────────────
 
 

@@ -163,12 +163,10 @@ def app() -> None:
 
 
 SELDOM = 50_000
-"""New objects after which garbage is collected. There is next to none, and one look through the lines of a
-large library takes a quarter of a second: at Python's 700 that is a fifth of an import's time."""
+"""New objects after which garbage is collected: at Python's 700 it is a fifth of an import's time."""
 
 
 def main() -> None:
-    """The entry point `infinimem`."""
     gc.set_threshold(SELDOM)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -112,7 +111,6 @@ def lint(options: Options) -> None:
 def _show_findings(
     out: Output, findings: Iterable[Finding], fixed: Sequence[Finding] = (), advice: str = ""
 ) -> None:
-    """Print a line a finding, errors first, what was `fixed` last; in a pipe each begins with its level."""
     for level, style in (("error", "bold red"), ("note", "bold yellow"), ("fixed", "bold green")):
         some = fixed if level == "fixed" else [finding for finding in findings if finding.level == level]
         if not out.for_people:
@@ -211,9 +209,7 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
     settings = configuration_of(path)
     if not out.as_json:
         _show_trust(out, path, settings)
-    agreed = yes or bool(
-        out.for_people and sys.stdin.isatty() and click.confirm("Trust it?", err=True, default=False)
-    )
+    agreed = yes or out.confirms("Trust it?")
     if agreed and not book.approve(path, settings.digest):
         raise UsageError("HOME is not set, so nothing can be noted; name the library in INFINIMEM_TRUST")
     trusted = agreed or book.is_named(path) or book.approved(path) == settings.digest

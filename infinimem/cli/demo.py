@@ -19,10 +19,8 @@ from infinimem.importers import read_turns
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory, open_memory
-from infinimem.model import Answer
 from infinimem.results import answer_json, place, receipt_json
 from infinimem.store.spec import TOPICS
-from infinimem.store.view import View
 
 CONVERSATION = Path(__file__).with_name("demo_conversation.json")
 QUESTION = "Which nuts is Nora allergic to?"
@@ -85,7 +83,12 @@ def demo(options: Options) -> None:
         out.line()
         out.line(f"Consolidated into {len(topics)} topics:", "bold")
         out.line(_shortened(", ".join(row.title for row in topics), "  "))
-        _show_answer(out, memory.view, answer)
+        out.line()
+        out.line(f"Asked: {QUESTION}", "bold")
+        out.line(_shortened(answer.citations[0].text if answer.citations else answer.text, "  "))
+        for source in answer.citations[:1]:
+            entry = memory.view.entry(source.seqs[0])
+            out.line(f"  from {place(source)}" + (f", said on {_day(entry.entry.time)}" if entry else ""))
         changed = _show_change(out, memory) if receipt else 1
         out.line()
         if not options.model:
@@ -103,18 +106,6 @@ def _program() -> str:
     if called.stem != "infinimem":
         return f"{sys.executable} -m infinimem"
     return "infinimem" if shutil.which("infinimem") == str(called) else shlex.quote(str(called))
-
-
-def _show_answer(out: Output, view: View, answer: Answer) -> None:
-    out.line()
-    out.line(f"Asked: {QUESTION}", "bold")
-    if not answer.citations:
-        out.line(_shortened(answer.text, "  "))
-        return
-    source = answer.citations[0]
-    entry = view.entry(source.seqs[0])
-    out.line(_shortened(source.text, "  "))
-    out.line(f"  from {place(source)}" + (f", said on {_day(entry.entry.time)}" if entry else ""))
 
 
 def _show_change(out: Output, memory: Memory) -> int:

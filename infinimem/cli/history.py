@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import Options, command, document_ids, numbers
+from infinimem.cli.options import COUNT, Options, command, document_ids, numbers
 from infinimem.cli.output import Output, ago
 from infinimem.errors import UsageError
 from infinimem.markdown.signature import parse_entry
@@ -64,7 +63,7 @@ def unsigned(line: str) -> str:
 
 
 @command()
-@click.argument("seq", type=click.IntRange(min=1))
+@click.argument("seq", type=COUNT)
 def history(options: Options, seq: int) -> None:
     """Lists every receipt that moved it."""
     out = options.out
@@ -99,8 +98,7 @@ def blame(options: Options, target: str) -> None:
 
 
 def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
-    """Print a line's words, and below who put them there; in a pipe in one line. Of a whole document derived
-    lines in a row are one line for people."""
+    """Print a line's words and who put them there; derived lines in a row are one for people."""
     if not out.for_people:
         out.table((), [(one.line, one.seq or "", *_blame_words(one, False), one.text) for one in lines])
         return
@@ -120,7 +118,6 @@ def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
 
 
 def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
-    """Return how a line came where it is, and who said it."""
     edited = one.kind == "entry" and one.why.startswith("edited")
     words = {
         "said": "was said",
@@ -143,7 +140,7 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 
 
 @command()
-@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@click.option("-n", "limit", type=COUNT, metavar="N", help="Only the newest N.")
 @click.option("--since", metavar="MOMENT", help="Since a time (7d, 2w, 2025-03-03), and which facts changed.")
 def log(options: Options, limit: int | None, since: str | None) -> None:
     out, memory = options.out, options.reading()
@@ -283,18 +280,15 @@ def forget(
         going = memory.forget(numbers(seqs, "--seq"), **wanted, dry_run=True)
     for note in going.notes:
         out.say(f"note: {note}")
-    asked = bool(going.files) and not (dry_run or yes) and out.for_people and sys.stdin.isatty()
-    if asked:
-        _show_going(out, going)
-        what = counted(len(going.rows), "line") if going.rows else "what these files say of it"
-        yes = click.confirm(f"Forget {what} for good?", err=True)
     if dry_run or not going.files or not yes:
-        out.result(forgotten_json(going, planned=True), lambda: None if asked else _show_going(out, going))
+        out.result(forgotten_json(going, planned=True), lambda: _show_going(out, going))
         if not going.files:
             out.say("nothing matches: there is nothing to forget")
-        elif not dry_run:
-            out.say("nothing was forgotten" if asked else "nothing was forgotten; add --yes to forget them")
-        return
+        what = counted(len(going.rows), "line") if going.rows else "what these files say of it"
+        if dry_run or not going.files or not out.confirms(f"Forget {what} for good?"):
+            if going.files and not dry_run:
+                out.say("nothing was forgotten; add --yes to forget them")
+            return
     with out.progress("Forgetting"):
         done = memory.forget(numbers(seqs, "--seq"), **wanted)
     typed = sum(row.seq is None for row in going.rows)

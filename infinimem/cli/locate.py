@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from infinimem.errors import UsageError, escape
-from infinimem.user_folders import SETTINGS, cache_folder, default_library, first_today, is_mine
+from infinimem.user_folders import SETTINGS, default_library, first_today, is_mine
 
 if TYPE_CHECKING:
     from infinimem.settings import Configuration
@@ -89,7 +89,6 @@ def default() -> Location:
 
 
 def configuration_of(library: Path) -> Configuration:
-    """Return the settings in force for a folder, which may be missing, or raise what is wrong with them."""
     from infinimem.settings import configuration  # a hook that recalls does without both
     from infinimem.store.files import Files
 
@@ -102,7 +101,7 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
     from infinimem.hooks import RECALLS, REMEMBERS, given
     from infinimem.hooks.answer import answer
 
-    say = say or _say
+    say = say or (lambda text: print(escape(text, LONGEST), file=sys.stderr))
     try:
         event_ = given(_input(), event)
         cwd = Path(event_.cwd) if Path(event_.cwd).is_absolute() else Path.cwd()
@@ -118,10 +117,6 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
             sys.stdout.write(f"{text}\n")  # JSON in ASCII: nothing in it controls a terminal
     except Exception as error:
         say(f"infinimem hook: {' '.join(str(error).split())}")
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{escape(text, LONGEST)}\n")
 
 
 def library_of(option: str | None, cwd: Path, say: Say) -> Location:
@@ -142,10 +137,9 @@ def _is_off(library: Path) -> bool:
     return False
 
 
-def _say_daily(say: Say, library: Path, text: str, note: str = "hook") -> None:
+def _say_daily(say: Say, library: Path, text: str, what: str = "hook") -> None:
     """Say it once a day a folder: a hook runs at each prompt."""
-    folder = cache_folder(str(library.resolve()), "told")
-    if folder is None or first_today(folder / note):
+    if first_today(what, str(library.resolve())):
         say(text)
 
 

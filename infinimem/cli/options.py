@@ -1,7 +1,4 @@
-"""What commands share: the global options, those of several commands, and the library that they come to.
-
-Every such option is kept on `Options`; the global ones are accepted before and after the command's name.
-"""
+"""What commands share: the global options, those of several commands, and the library that they come to."""
 
 from __future__ import annotations
 
@@ -16,28 +13,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from infinimem.cli.locate import Location, locate, or_notes
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, LibraryError, ModelError, UsageError
+from infinimem.user_folders import SETTINGS, first_today, is_mine
 
 if TYPE_CHECKING:
-    from infinimem.cli.locate import Location
     from infinimem.llm.base import LLM
     from infinimem.memory import Memory
     from infinimem.reader import Reader
 
 OFFLINE = "offline"
 COMPLETION = "_INFINIMEM_COMPLETE"
-"""The environment variable by which a shell asks for completions."""
-MOST_IDS = 200
-"""Ids that are offered to a shell; nobody reads more."""
+COUNT = click.IntRange(min=1)
+FILE = click.Path(exists=True, path_type=Path)
 Begin = Callable[[bool], "Memory | None"]
 """Gives a library once it is there; called with True it makes it."""
 C = TypeVar("C", bound=Callable[..., Any])
 
 
 class HelpEntry(NamedTuple):
-    """A command as the help lists it: its module, what it does in a line, and calls to copy."""
-
     module: str
     summary: str
     examples: list[str]
@@ -75,15 +70,11 @@ class Options:
         return Output(as_json=self.json, quiet=self.quiet)
 
     def place(self, notes: bool = False, say: Callable[[str], None] | None = None) -> Location:
-        """Locate the library; with `notes` perhaps the current folder of notes, which is said."""
-        from infinimem.cli.locate import locate, or_notes  # help needs no settings
-
         place = locate(self.library, Path.cwd())
         return or_notes(place, Path.cwd(), say or self.out.say) if notes else place
 
     def reading(self, notes: bool = False) -> Memory:
-        """Open the library, or with `notes` the current folder of them, without a model: a missing key cannot
-        hinder."""
+        """Open the library, or the current folder of `notes`, with no model, whose key may be missing."""
         memory = self._open(OFFLINE, notes=notes)
         self._tell_passed_over(memory)
         return self._warned(memory)
@@ -101,7 +92,6 @@ class Options:
         self.out.say(f"nothing is found in {memory.library.root}, which has {documents}")
 
     def folder(self) -> str | None:
-        """Return what --project names; a path is made absolute."""
         is_path = self.project and (self.project in (".", "..", "~") or "/" in self.project)
         return str(Path(self.project or "").expanduser().resolve()) if is_path else self.project
 
@@ -129,8 +119,6 @@ class Options:
     def serving(self) -> tuple[Memory, Begin | None]:
         """Open the library for programs that call: one that is not this user's is read-only. In the place of
         a default library that nobody made yet: an empty one, and what gives it once it is."""
-        from infinimem.user_folders import SETTINGS, is_mine
-
         place = self.place()
         if place.is_default and not place.path.is_dir():
             from tempfile import TemporaryDirectory
@@ -168,13 +156,10 @@ class Options:
         return open_memory(path, model=model, embedder=self.embedder, strategy=self.strategy, **how)
 
     def _tell_offline(self, memory: Memory) -> Memory:
-        """Tell a person once a day that no model is asked."""
         named = self.model or memory.library.settings.llm.model
-        if memory.llm.name == OFFLINE and not named and self.out.for_people and self.out.talks:
-            from infinimem.user_folders import first_today, user_folder
-
-            if (folder := user_folder("cache")) is None or first_today(folder / "offline"):
-                self.out.say("offline: no model is configured, rules do the work; --model names one")
+        watched = self.out.for_people and self.out.talks
+        if watched and memory.llm.name == OFFLINE and not named and first_today("offline"):
+            self.out.say("offline: no model is configured, rules do the work; --model names one")
         return memory
 
     def _tell_passed_over(self, memory: Memory) -> None:
@@ -183,10 +168,8 @@ class Options:
         passed = memory.library.fresh.passed_over()
         if passed:
             from infinimem.store.folders import UNREADABLE
-            from infinimem.user_folders import cache_folder, first_today
 
-            folder = cache_folder(str(memory.library.files.root), "told")
-            if folder and not first_today(folder / "passed-over"):
+            if not first_today("passed-over", str(memory.library.files.root)):
                 passed = {path: why for path, why in passed.items() if why == UNREADABLE}
         if passed and not self.quiet:
             listed = ", ".join(f"{path} ({why})" for path, why in [*passed.items()][:3])
@@ -245,12 +228,10 @@ cap_option = _shared(
 
 
 def snapshot_options(function: C) -> C:
-    """Add the options that `Options.snapshot` goes by."""
     return _as_of_option(project_option(function))
 
 
 def spending_options(function: C) -> C:
-    """Add the options of a command that calls a model."""
     return _estimate_option(cap_option(function))
 
 
@@ -264,7 +245,6 @@ def words(name: str, required: bool = True, metavar: str | None = None) -> Calla
 
 
 def numbers(text: str | None, option: str) -> list[int]:
-    """Parse "12,15"; None gives no numbers."""
     parts = text.split(",") if text is not None else []
     if not all(part.strip().isdecimal() and len(part.strip()) < 19 for part in parts):
         raise UsageError(f"{option} {text!r}: write numbers with commas between, for example 12,15")
@@ -281,7 +261,7 @@ def document_ids(context: click.Context, param: click.Parameter, begun: str) -> 
     except InfinimemError:  # nobody wants to read of it while typing
         return []
     ids = (doc_id for folder in folders for doc_id in folder.documents)
-    offered = sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:MOST_IDS]
+    offered = sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:200]  # nobody reads more
     # bash puts on the line what it is given, and would run a name such as $(date); zsh and fish quote it.
     in_bash = os.environ.get(COMPLETION, "").startswith("bash")
     return [shlex.quote(doc_id) for doc_id in offered] if in_bash else offered

@@ -28,15 +28,12 @@ Marks = Callable[[str], Iterable[tuple[int, int]]]
 """Gives the parts of a text that matched: where each begins and ends."""
 LEAST = 20
 """Characters of a line that is broken, however narrow the terminal."""
-PATIENCE = 1.0
-"""Seconds before a progress bar shows."""
 _SPANS = (("day", 1, 14), ("week", 7, 61), ("month", 30, 730), ("year", 365, 10**7))
 """Units of time, their days, and the days from which on the next one is used."""
 
 
 def ago(time: str, today: date | None = None) -> str:
-    """Return a time's day for people, and how long ago that is: "2025-10-21, 5 weeks ago"; what is no day
-    unchanged."""
+    """Return a time for people, "2025-10-21, 5 weeks ago"; what is no day unchanged."""
     try:
         days = ((today or date.today()) - date.fromisoformat(time[:10])).days
     except ValueError:
@@ -61,7 +58,6 @@ class Output:
 
     @property
     def for_people(self) -> bool:
-        """Whether a person reads stdout on a terminal."""
         return not self.as_json and sys.stdout.isatty()
 
     @property
@@ -118,9 +114,11 @@ class Output:
         console.print(table)
 
     def say(self, text: str) -> None:
-        """Print a message: one line on stderr."""
         if self.talks:
             click.echo(text, err=True)
+
+    def confirms(self, question: str) -> bool:
+        return self.for_people and sys.stdin.isatty() and click.confirm(question, err=True)
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Step]:
@@ -144,7 +142,7 @@ class Output:
             redirect_stderr=False,
         )
         task = bar.add_task(printable(label), total=None)
-        late = Timer(PATIENCE, bar.start)  # most commands are over before a bar could be read
+        late = Timer(1.0, bar.start)  # most commands are over before a bar could be read
         late.daemon = True
         late.start()
         try:
@@ -177,8 +175,7 @@ def as_json(data: Mapping[str, Any]) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text that any UTF-8 stream takes and no terminal obeys: what controls, hides or reorders is
-    escaped."""
+    """Return text that no terminal obeys, as UTF-8: what controls, hides or reorders is escaped."""
     return visible(text.encode("utf-8", "backslashreplace").decode("utf-8"), turned=False)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from infinimem.cli.options import (
+    COUNT,
     Options,
     cap_option,
     command,
@@ -90,9 +91,7 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
 @command()
 @words("pattern")
 @click.option("--doc", metavar="ID", shell_complete=document_ids, help="Search this document only.")
-@click.option(
-    "-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines of context around each match."
-)
+@click.option("-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines around each match.")
 @raw_option
 @_scope
 @snapshot_options
@@ -119,7 +118,7 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 
 @command()
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Number of documents to skip.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, help="Number of documents to list.")
+@click.option("--limit", type=COUNT, default=20, help="Number of documents to list.")
 @_scope
 @snapshot_options
 def ls(options: Options, offset: int, limit: int, scope: str) -> None:
@@ -216,7 +215,6 @@ def ask(options: Options, question: str, reader: str | None, sources: tuple[str,
 
 
 def show_answer(out: Output, answer: Answer) -> None:
-    """Print an answer and the lines that it cites."""
     out.line(answer.text)
     if answer.citations:
         out.line()
@@ -235,16 +233,17 @@ def _show_trace(out: Output, trace: Iterable[Stage]) -> None:
 
 @command()
 @words("question")
-@click.option(
-    "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="At most this many tokens of evidence."
-)
+@click.option("--budget", type=COUNT, metavar="TOKENS", help="At most this many tokens of evidence.")
+@click.option("--arc", is_flag=True, help="What was said about it in all sessions, in order of time.")
 @_sources
 @snapshot_options
-def retrieve(options: Options, question: str, budget: int | None, sources: tuple[str, ...]) -> None:
+def retrieve(
+    options: Options, question: str, budget: int | None, arc: bool, sources: tuple[str, ...]
+) -> None:
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     out, memory = options.out, options.reading(notes=True)
-    evidence = options.snapshot(memory).retrieve(question, budget, sources or None)
+    evidence = options.snapshot(memory).retrieve(question, budget, sources or None, arc)
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
         options.say_nothing(memory)
@@ -320,9 +319,7 @@ def _evidence(one: Compared, everything: bool) -> list[str]:
 
 @command()
 @words("name", required=False, metavar="[UNIT|SEQ|QUERY]")
-@click.option(
-    "--hops", type=click.IntRange(0, 9), default=2, show_default=True, help="How many links to follow."
-)
+@click.option("--hops", type=click.IntRange(0, 9), default=2, help="How many links to follow.")
 def graph(options: Options, name: str | None, hops: int) -> None:
     """UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
     newest unit. Links are followed in both directions.

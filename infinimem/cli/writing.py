@@ -332,7 +332,8 @@ def tasks(context: click.Context, estimates: bool) -> None:
     if estimates:
         size = for_turns(memory.view)
         told = {"tasks": size.calls, "tokens": size.tokens, "turns": len(memory.view.uncited())}
-        out.result(told, lambda: out.line(f"up to {counted(size.calls, 'task')}, about {size.tokens} tokens"))
+        cost = f"up to {counted(size.calls, 'task')}, about {size.tokens} tokens"
+        out.result(told, lambda: out.line(f"{counted(told['turns'], 'turn')}: {cost}"))
         return
     each, name = tokens_a_turn(memory.view), memory.library.spec.name
     if each > DEAR:

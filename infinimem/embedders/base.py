@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -67,11 +66,6 @@ def prefix_of(model: str, kind: Kind) -> str:
     """Return what a model reads before a text of a kind; "" if it does not tell kinds apart."""
     row = next((row for row in _PREFIXES if re.search(row[0], model.casefold())), ("", "", ""))
     return row[1] if kind == "query" else row[2]
-
-
-def text_key(text: str) -> bytes:
-    """Return the 16 bytes that name a text."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def readable(text: str) -> str:

@@ -1,13 +1,7 @@
 """What is compared: readers over a library made from a history, and baselines over the bare turns.
 
 Methods that differ only in how they read share a library: it is made once, and what that cost is told of each
-of them. The baselines rank the turns in a plain way, and answer from them like everything else:
-
-none      nothing            full     every turn, in its order
-recent    the newest turns   grep     turns that hold most words of the question, as they are written
-bm25      Okapi BM25         fts5     SQLite's full-text index
-dense     nearest vectors of "speaker: text"
-hybrid    bm25 and dense, by reciprocal rank
+of them. The baselines (docs/BENCHMARKS.md) rank the turns in a plain way, and answer like everything else.
 """
 
 from __future__ import annotations
@@ -29,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem import answer as answering
 from infinimem import tokens
-from infinimem.embedders.base import text_key
 from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.datasets.notes import first_line
@@ -40,6 +33,7 @@ from infinimem.grounding.sentences import day_of, mentions
 from infinimem.index.vectors import Vectors
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
+from infinimem.markdown.characters import text_key
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Entry, Evidence, Retrieved, Turn
 from infinimem.settings import EMBEDDERS, configuration
@@ -75,10 +69,7 @@ class Means:
 
 
 class Embedders:
-    """Connects to embedders by name ("openai/MODEL" with one), to each once; threads may share them.
-
-    `name` is the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself.
-    """
+    """Connects to embedders by name, once each, in any thread; `name`: the run's, or INFINIMEM_EMBEDDER."""
 
     def __init__(self, name: str | None = None, spending: Spending | None = None) -> None:
         self._spending = spending or Spending()
@@ -136,7 +127,6 @@ class Embedders:
 
 
 def found_of(items: Iterable[Retrieved], turn_of: Mapping[int, str]) -> tuple[Found, ...]:
-    """Pieces of evidence as they are scored: by the turns that they hold or cite."""
     return tuple(
         Found(
             item.text,
@@ -164,8 +154,7 @@ def drawn(
 
 
 class Heard(Wrapper):
-    """The answerer, heard out and held to a length (spec.py: Spec) where the method names one: where
-    its reply is unusable `answer` quotes a line, and that may be right."""
+    """The answerer, held to the method's length; `failed`, for the line quoted instead may be right."""
 
     failed: str | None = None
 
@@ -209,7 +198,6 @@ class Baseline:
         self._means = means
 
     def ingest(self, case: Case) -> Ingested:
-        """Take in a history: rank functions are made, no language model is called."""
         began = time.perf_counter()
         self._case = case
         self._turn_of = {seq: turn.turn or str(seq) for seq, turn in enumerate(case.turns, 1)}
@@ -260,7 +248,6 @@ class Baseline:
 
 
 def said(turn: Turn | Retrieved) -> str:
-    """A turn as an answerer is shown it."""
     return f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text
 
 
@@ -341,10 +328,7 @@ def _bm25(turns: Sequence[Turn], language: str) -> Ranker:
 
 
 def _dense(turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | None = None) -> Ranker:
-    """Turns by the cosine of their chunk's vector with the question's, of the `top` best chunks if it is set.
-
-    Whole turns make a chunk of `size` tokens, of 0 each is one. Source: RecMem, App. E.1.
-    """
+    """Turns of the `top` best chunks, of `size` tokens in whole turns, else one each (RecMem, App. E.1)."""
     chunks: list[list[int]] = []
     room = 0
     for at, turn in enumerate(turns):
@@ -381,8 +365,6 @@ def _fused(*rankers: Ranker) -> Ranker:
 # ── libraries ───────────────────────────────────────────────────────────────────────────────────
 
 _SETTINGS = "infinimem.toml"
-_LIMIT = 50
-"""Sections; the tool `search` gives no more."""
 
 
 def method(spec: Spec, means: Means, making: Making) -> Method:
@@ -455,9 +437,8 @@ class NotesSearch(LibraryMethod):
         return Ingested(self._spec.text, case.name, seconds=seconds, turns=len(case.turns))
 
     def retrieve(self, question: Question) -> Drawn:
-        """The hits, each as the block that its lines are from."""
         found = []
-        for hit in self._tools.search(question.text, _LIMIT)["hits"]:
+        for hit in self._tools.search(question.text, 50)["hits"]:  # the most that it gives
             blocks = self._blocks[hit["doc_id"]]
             block = blocks[bisect(blocks, hit["start_line"], key=lambda block: block[0]) - 1][1]
             found.append(Found(hit["snippet"], (block,), tokens.count(hit["snippet"])))
@@ -480,8 +461,7 @@ class Making:
         return self._means.work / spec.library / case.name
 
     def make(self, spec: Spec, case: Case) -> Ingested:
-        """Make the library, unless this start of the run has; one of an earlier start is made anew, of the
-        replies that were kept."""
+        """Make the library, once in a start of the run; an earlier one is made anew, of kept replies."""
         folder = self.folder(spec, case)
         with self._locks.setdefault(folder, threading.Lock()):
             if (made := self._made.get(folder)) is None:
@@ -490,7 +470,6 @@ class Making:
         return made
 
     def open(self, spec: Spec, case: Case) -> Memory:
-        """Open a library with all settings of a method."""
         folder = self.folder(spec, case)
         with self._locks.setdefault(folder, threading.Lock()):
             return self._open(spec, folder, building=False)
@@ -532,16 +511,8 @@ class Making:
 
 
 def written_of(memory: Memory, case: Case) -> dict[str, Any]:
-    """Counts of a library that was just made from a case; no judge is needed.
-
-    Returns:
-        gold: different turns that hold the evidence of its questions; uncited: those of them, by id, that
-        nothing cites. entries: lines of CURRENT and topics that were drawn from turns; verbatim: those that
-        repeat their turn's words. discarded: lines that were archived; undone: those of them that stand in
-        CURRENT or a topic again. relative: entries whose words name a time by its distance from the day on
-        which they were said; dated: those that have `when`; unsettled: those without it whose words can mean
-        more than one.
-    """
+    """Return counts of a library that was just made from a case (docs/BENCHMARKS.md, What was written);
+    "uncited" are ids of turns."""
     view = memory.view
     turns = {place.seq: place.entry.fields.get("turn") for place in view.entries("evidence")}
     gold = frozenset(turn for question in case.questions for turn in question.turns)

@@ -6,10 +6,7 @@ is binary. Sources: recall, hit and nDCG as in Manning and others, Introduction 
 its rules by category as LoCoMo scores (Maharana and others, 2024); BLEU of Papineni and others (2002) for
 single words; ROUGE-L of Lin (2004); the substring match of MemoryAgentBench.
 
-A model may grade answers, too: by a strict verdict and a lenient one, or one on each item of a rubric.
-Offline, rules stand in for it: by the words shared with an expected answer. They see no paraphrase and no
-contradiction, so their verdicts are a lower bound on short answers and too kind to answers that quote much;
-they serve to try a run out, not to be published.
+A model may grade answers, too; offline, rules stand in for it, to try a run out (docs/BENCHMARKS.md).
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ import string
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CUTS = (5, 10, 20, 50)
-"""Ranks at which a list is cut."""
 FIRST = 20
 """Pieces of which it is told how many words of the answer each holds; xMemory's Naive RAG shows so many."""
 HITS = ("1-hit", "2-hit", "multi-hit")
@@ -111,7 +107,6 @@ def tokens_until(pieces: Iterable[Piece], gold: Collection[Hashable]) -> int | N
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether an answer says that there is none."""
     return bool(_NOTHING.search(fold(text)))
 
 
@@ -194,7 +189,6 @@ def rouge_l(answer: str, expected: str) -> float:
 
 
 def best(measure: Callable[[str, str], float], answer: str, expected: Iterable[str]) -> float:
-    """Return the measure against the expected answer that fits best; 0 if none is expected."""
     return max((measure(answer, wanted) for wanted in expected), default=0.0)
 
 
@@ -219,11 +213,7 @@ def percentile(values: Iterable[float], share: float) -> float:
 def paired_difference(
     differences: Sequence[float], resamples: int = 10_000, seed: int = 7
 ) -> dict[str, float]:
-    """Return the mean of two methods' differences over the same questions, and where it lies.
-
-    "low" and "high" hold 95 % of the resamples between them (bootstrap; Efron and Tibshirani, 1993); the same
-    seed gives the same interval.
-    """
+    """Return the mean, and by bootstrap (Efron and Tibshirani, 1993) its 95 % from "low" to "high"."""
     import numpy as np
 
     scores = np.array(differences, dtype=np.float32)
@@ -250,8 +240,7 @@ _ASKED = frozenset("question kind expected answer".split())
 _VERDICT = object_of(reason=TEXT, correct={"type": "boolean"})
 
 JUDGE = Task("judge_strict", _ASKED, _VERDICT, f"{__name__}:strict", 256)
-"""Whether an answer says all that is expected. `expected`: wordings of which any counts; `kind`:
-"preference", "time", "update", "unanswerable", or "plain"."""
+"""Whether an answer says all of any of the wordings `expected`, by the rules for its `kind` (`_KINDS`)."""
 
 JUDGE_LENIENT = Task("judge_lenient", _ASKED, _VERDICT, f"{__name__}:lenient", 256)
 """The same under the rule of published tables, which lets vague answers pass."""
@@ -263,8 +252,7 @@ JUDGE_RUBRIC = Task(
     f"{__name__}:rubric",
     1024,
 )
-"""Which items of a rubric an answer meets. `rubric`: [{"id", "text"}, …], ids from 1; `kind`: "list",
-"order", "unanswerable", or "plain"."""
+"""Which items of a rubric, [{"id", "text"}, …] with ids from 1, an answer meets; `kind`: "list", too."""
 
 TASKS = (JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC)
 
@@ -359,16 +347,6 @@ _INTRODUCED = re.compile(r"^.{0,24}response should \w+: ")
 """What BEAM puts before an item of a rubric."""
 
 
-def strict(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `judge_strict`: every word of one expected answer is there."""
-    return _compare(variables, 1.0)
-
-
-def lenient(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `judge_lenient`: half of the words of one expected answer are there."""
-    return _compare(variables, _ENOUGH)
-
-
 def rubric(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `judge_rubric`: half of an item's words are there; an order is not looked at."""
     verdicts = []
@@ -390,6 +368,10 @@ def _compare(variables: Mapping[str, Any], wanted: float) -> dict[str, Any]:
     expected = filter(None, map(_words, variables["expected"]))
     share = max((len(one & words) / len(one) for one in expected), default=0.0)
     return {"reason": f"{share:.0%} of the expected words are in the answer", "correct": share >= wanted}
+
+
+strict, lenient = partial(_compare, wanted=1.0), partial(_compare, wanted=_ENOUGH)
+"""Answer the tasks `judge_strict` and `judge_lenient`."""
 
 
 def _words(text: str) -> frozenset[str]:

@@ -40,10 +40,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Case:
-    """A history, in the order in which it was said, and the questions to it; each turn has a `turn` id.
-
-    `name` is fit for a file's; of a folder of `notes`, by path, `turns` are the blocks.
-    """
+    """A history, as it was said, and the questions to it; of `notes`, by path, `turns` are the blocks."""
 
     name: str
     turns: tuple[Turn, ...]
@@ -62,8 +59,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Ingested:
-    """What writing one case cost (tokens by phase, seconds on the clock) and left: tokens of each document
-    made, bytes on disk, and what became of what was said (methods.py: written_of)."""
+    """What making a case's library cost and left: tokens of each document, bytes, `written` (methods.py)."""
 
     method: str
     case: str

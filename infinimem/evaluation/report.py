@@ -39,8 +39,6 @@ _BESIDE_COSTS = (
     *("judge strict", "judge rubric", "match", "F1", "R@5", "N@5"),
     *("R in 1024", "turns in 1024", "answer@5"),
 )
-_SHOWN = 7
-"""Measures in the short table that the command prints."""
 _BASELINES = ("bm25", "dense")
 """Methods that others are compared with, beside the first of the run and our own that extract nothing."""
 _ABOUT = {
@@ -54,10 +52,8 @@ _ABOUT = {
     "versions": "versions",
 }
 _NONE = "–"
-"""Of a figure that there is not."""
 
 Report = Mapping[str, Any]
-"""What report.json holds."""
 
 
 def write_report(folder: Path) -> dict[str, Any]:
@@ -151,7 +147,7 @@ def _figures(rows: sqlite3.Connection) -> dict[str, Any]:
     baselines = dict.fromkeys([names[0], *usual, *(name for name in names if bases[name] in own)])
     methods = {name: _method(rows, name, [one for one in baselines if one != name]) for name in names}
     measures = [name for (name,) in rows.execute("SELECT DISTINCT measure FROM scored ORDER BY measure")]
-    shown = [name for name in HEADLINE if name in measures][:_SHOWN]
+    shown = [name for name in HEADLINE if name in measures][:7]  # in the short table
     return {
         "config": config,
         "measures": measures,
@@ -424,13 +420,11 @@ def _written(methods: Report) -> str:
 
 
 def _rows(methods: Report, cells: Callable[[Report], Iterable[object]]) -> list[list[str]]:
-    """A row for each method that has cells."""
     rows = {name: [str(cell) for cell in cells(one)] for name, one in methods.items()}
     return [[name, *row] for name, row in rows.items() if row]
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
-    """As Markdown, with numbers to the right; "" without rows."""
     if not rows:
         return ""
     marks = ["---", *["---:"] * (len(columns) - 1)]
@@ -452,7 +446,6 @@ def _whole(value: float | None) -> str:
 
 
 def _sum(spent: Mapping[str, Mapping[str, int]], *kinds: str) -> int:
-    """Over all phases; of tokens in and out, if nothing is said."""
     return sum(of[kind] for of in spent.values() for kind in kinds or ("tokens_in", "tokens_out"))
 
 
@@ -531,7 +524,6 @@ def _against_tokens(methods: Report, measure: str) -> Figure | None:
 
 
 def _bars(methods: Report, measure: str) -> Figure | None:
-    """A panel a category, a bar a method, the same order in all."""
     from matplotlib.figure import Figure
 
     panels: dict[str, list[float | None]] = {}

@@ -57,19 +57,15 @@ CREATE VIEW IF NOT EXISTS scored AS
 _PACKAGES = ("infinimem", "numpy", "rank-bm25", "tantivy")
 _KEPT = 50
 """Pieces of a ranking whose text is written down; what stands behind them is only scored."""
-_WORK = "work"
-"""Where libraries are made, in the run's folder."""
 
 _Left = tuple[Case, Sequence[tuple[Spec, Sequence[Question]]]]
 """A case with the methods that have questions left."""
 Step = Callable[[int, int], None]
-"""Told how much is done, of how much."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for, as `infinimem bench` takes it (docs/CLI.md). `max_tokens` caps this start of the
-    run; `run` is its number: another one asks the models anew."""
+    """What `infinimem bench` is asked for; `max_tokens` caps this start, another `run` asks models anew."""
 
     data: Path
     methods: Sequence[str]
@@ -132,8 +128,13 @@ class Run:
         request, out = self._request, self._request.out
         with opened(out, self.config(), write=True) as rows:
             (out / REPLIES).mkdir(mode=0o700, exist_ok=True)
-            keeper, answerer, judge = map(self._client, self._models.values())
-            means = Means(out / _WORK, keeper, answerer, judge, self._embedders, self._spending)
+            keeper, answerer, judge = (
+                Metered(
+                    llm if llm.name == OFFLINE else Cached(llm, out / REPLIES, request.run), self._spending
+                )
+                for llm in self._models.values()
+            )
+            means = Means(out / "work", keeper, answerer, judge, self._embedders, self._spending)
             steps, self._failed = count(1), 0
             self._rows, self._means, self._making = rows, means, Making(means)
             self._step: Callable[[], None] = lambda: step(next(steps), total)
@@ -153,7 +154,6 @@ class Run:
             return Ended(len(rows.asked), self._failed)
 
     def config(self) -> dict[str, Any]:
-        """What makes the run the run that it is."""
         request = self._request
         asks = not request.retrieval_only
         return {
@@ -176,11 +176,6 @@ class Run:
                 **{name: version(name) for name in _PACKAGES},
             },
         }
-
-    def _client(self, llm: LLM) -> LLM:
-        """A client whose calls are booked, and whose replies are kept; the offline rules cost nothing."""
-        kept = llm if llm.name == OFFLINE else Cached(llm, self._request.out / REPLIES, self._request.run)
-        return Metered(kept, self._spending)
 
     def _left(self, rows: Database) -> Iterator[_Left]:
         for case in self._benchmark.cases(self._request.data, self._request.limit):
@@ -259,7 +254,6 @@ class Run:
 
 
 def _file(path: Path) -> dict[str, str]:
-    """A file's name and digest; of a folder that of the files in it, by name."""
     if path.is_dir():
         files = sorted(found for found in path.rglob("*") if found.is_file())
         inside = [(str(found.relative_to(path)), _file(found)) for found in files]
@@ -279,8 +273,6 @@ class OtherRun(UsageError):
 
 
 class Database:
-    """What a run has done so far; threads may share it."""
-
     def __init__(self, rows: sqlite3.Connection) -> None:
         self._rows = rows
         self._lock = Lock()
@@ -362,7 +354,6 @@ def _connected(path: Path | str) -> Iterator[sqlite3.Connection]:
 
 
 def _demand_same(rows: sqlite3.Connection, folder: Path, config: Mapping[str, Any]) -> None:
-    """Hold what is asked for against what was, and write it down where nothing was."""
     now = {name: json.dumps(value, ensure_ascii=False, sort_keys=True) for name, value in config.items()}
     before = dict(rows.execute("SELECT name, value FROM config"))
     if not before:

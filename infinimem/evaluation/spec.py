@@ -50,8 +50,7 @@ Groups = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Spec:
-    """A method with its settings by group of infinimem.toml, those of its preset among them; `embedder` None
-    stands for the run's. `counts` are what no file says: the length of answers, chunks of `dense`."""
+    """A method with its settings by group; `embedder` None is the run's, `counts` are what no file says."""
 
     text: str
     name: str
@@ -65,7 +64,6 @@ class Spec:
 
     @property
     def draws(self) -> bool:
-        """Whether a model makes something of what was said."""
         return self.way is not None and self.way.draws
 
     @property
@@ -96,7 +94,6 @@ class Spec:
 
     @property
     def _making(self) -> Groups:
-        """Of the settings those under which the library is made."""
         made: Groups = {}
         for group, values in sorted(self.settings.items()):
             for key, value in sorted(values.items()):
@@ -183,7 +180,6 @@ def _place(name: str, key: str) -> tuple[str, str]:
 
 
 def _value(text: str) -> Any:
-    """A number or truth value as TOML writes it, else the text itself."""
     try:
         found = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -1,8 +1,5 @@
 """What a run will take, roughly, before it takes it; and what its model calls take, held below a ceiling.
 
-The estimate knows the sizes of turns and questions; the rest are the shapes of the prompts
-(infinimem/estimate.py), and models differ in how much they say.
-
 Threads share clients, so that a client's own count tells nothing of one question; here each thread keeps
 the account of what it works on, and threads that it starts for it (llm/base.py) book there too.
 """
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from infinimem.embedders.base import Embedder, Kind, Matrix
 
 EMBEDDING = "embedding"
-"""The phase under which an embedder's calls are booked."""
 
 
 class Spending:
@@ -50,8 +46,7 @@ class Spending:
 
     @contextmanager
     def question(self) -> Iterator[None]:
-        """One question, which is not begun above the ceiling, but ended above it: half of it would be lost,
-        and paid once more."""
+        """One question; it is not begun above the ceiling, but ended: half would be paid again."""
         self.demand()
         mark = self._is_question.set(True)
         try:
@@ -74,7 +69,6 @@ class Spending:
                     _book(outer, phase, usage)
 
     def stop(self, why: str) -> None:
-        """Refuse every further call."""
         self._stopped = why
 
     def demand(self) -> None:
@@ -96,11 +90,7 @@ def _book(account: dict[str, Usage], phase: str, usage: Usage) -> None:
 
 
 class Metered(Wrapper):
-    """A client whose calls are booked; any number of threads may share it.
-
-    Kept replies take nothing of the ceiling, nor do the offline rules, of which the prompt that a model would
-    have been sent is booked, and their reply.
-    """
+    """A client whose calls are booked, the offline rules' as a model's; these, and kept replies, are free."""
 
     def __init__(self, llm: LLM, spending: Spending) -> None:
         super().__init__(llm)

@@ -62,8 +62,7 @@ def agents(arguments: list[str], home: Path) -> dict[str, Program | None]:
 
 
 def change(agent: Program, undo: bool = False) -> tuple[str | None, str | None]:
-    """Return what the file holds and what it shall hold, None if it is not there. UsageError if it cannot be
-    changed safely."""
+    """Return what the file holds and shall hold, None for none; UsageError if it is not safe to change."""
     before = _read(agent.file)
     if not undo:
         return before, _edited(agent, before)
@@ -113,8 +112,7 @@ def _write(path: Path, text: str, like: Path) -> None:
 
 
 def _edited(agent: Program, text: str | None, remove: bool = False) -> str:
-    """Return a file's text with the server in it, or without; the text itself if it is so already. Of the
-    edits that may do it the first counts that changes nothing else, as parsing tells."""
+    """Return the text with the server, or without, by the first edit that, when parsed, changes no more."""
     given = text or ""
     if not agent.is_toml and not given.strip():
         given = "{}\n"
@@ -156,7 +154,6 @@ def _parsed(agent: Program, text: str) -> dict[str, Any]:
 
 
 def _with(agent: Program, text: str) -> Iterator[str]:
-    """Yield the texts that may have the server besides."""
     if agent.is_toml:
         yield text + ("\n" if text and not text.endswith("\n") else "") + _table(agent)
         return
@@ -169,7 +166,6 @@ def _with(agent: Program, text: str) -> Iterator[str]:
 
 
 def _without(agent: Program, text: str) -> Iterator[str]:
-    """Yield the texts that may have all but the server."""
     if agent.is_toml:
         table = rf"\n*^\[{agent.key}\.{SERVER}\]\n(?:[^\[\n].*\n?)*"
         yield re.sub(table, "\n", text, count=1, flags=re.MULTILINE)

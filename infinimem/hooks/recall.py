@@ -1,22 +1,14 @@
 """What of a memory a session is shown, and why: one block, at its first prompt.
 
 In: a prompt, and the folder that it is typed in. Out: lines of three parts, each with its reason, between
-marks by which importers leave them out.
-
-- Standing instructions and decisions of the project, and what a person's constraints are (allergies,
-  "never"), whatever the prompt says.
-- What is closest to the prompt: a line counts by the telling words of it that it holds, the sooner the more,
-  and by words of the same matter (index/kin.txt). Of what was said in the prompt's own project one is enough,
-  of the rest it takes two, or a rare one where somebody asks briefly. Of lines that hold the same words the
-  one that is most about them is shown, or a newer one that is as much.
-
-Never: what was said in another project, unless it is about the person who said it; what an assistant said;
-what was superseded, or says that it is over; questions; and of health, faith, intimacy, law and money what
-the prompt does not ask for.
+marks by which importers leave them out; docs/CLAUDE_CODE.md says which are shown, and which never. Words of
+the same matter are those of index/kin.txt. Of lines that hold the same words the one that is most about them
+is shown, or a newer one that is as much.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,24 +21,27 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from infinimem.errors import InfinimemError
+from infinimem.estimate import for_turns
 from infinimem.grounding.sentences import any_of, common_terms
 from infinimem.hooks import Event
 from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.index.questions import kin, related
 from infinimem.index.search import searcher
+from infinimem.llm.base import AGENT
 from infinimem.markdown.characters import name
-from infinimem.model import Located
+from infinimem.memory import Memory
+from infinimem.model import Entry, Located
 from infinimem.operations.provenance import replaced_by
 from infinimem.reader import Reader
 from infinimem.store.view import View, archive_of, folders_of
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens
 from infinimem.tokens import estimate
 from infinimem.tools.tool import LABEL, closest, fenced, shown
+from infinimem.user_folders import first_today
 
 NEEDED, ONE, BRIEF = 1.1, 1.0, 2
-"""Weight that a line needs: more than one word has. One rare word is enough for a prompt of so many telling
-words if it asks for the person, or who, where or when; in its project any, and in a brief prompt even one of
-everyday work."""
+"""Weight that a line needs: more than one word has; in a prompt of few words (`BRIEF`) one rare word, if it
+asks for the person, or who, where or when."""
 RARE, RARE_SHARE = 10, 0.02
 """Lines, evidence too, or their share of all, up to which a word that so many hold is rare."""
 KIN, WEAK, WORK, DAY = 0.7, 0.4, 0.5, 0.3
@@ -60,7 +55,7 @@ ALIKE = 0.85  # likeness from which on an unknown word counts as a misspelling
 FEW = 6  # words from which on a line says more than that it takes note
 LINES, SCANNED, CANDIDATES = 6, 5000, 2000
 """Lines of each part at most; the newest lines that are looked through; tokens of what search finds."""
-SESSIONS = 64  # sessions of which it is known what they were shown
+ENOUGH = 30  # turns from which on it is worth an agent's while to sort them
 SENSITIVE = ("health", "faith", "intimacy", "law", "money")
 MORE = "More: infinimem search WORDS, or the tool search; archive and evidence have scopes of their own."
 
@@ -90,8 +85,7 @@ def _is_like(name: str, text: str) -> bool:
 
 
 def read(prompt: str, cwd: str, words: Analyzer) -> dict[str, float]:
-    """Return the words of a prompt in a folder that can tell something, with their worth: less below its
-    first line, where things are pasted."""
+    """Return the telling words of a prompt and their worth, less below its first line: that is pasted."""
     apart = prompt.replace("-", " ").replace("_", " ")  # joined words
     first, _, given = apart.strip().partition("\n")
     pasted = {*words.query_terms(given)} - {*words.tokens(cwd)}  # paths of the folder tell nothing
@@ -108,8 +102,7 @@ def read(prompt: str, cwd: str, words: Analyzer) -> dict[str, float]:
 def weights(
     asked: Mapping[str, float], line: Sequence[str], here: bool, rare: Collection[str]
 ) -> dict[str, float]:
-    """Return the words by which a line, given by its terms, has to do with a prompt, and how much each
-    weighs. `here`: said in the prompt's project; `rare`: what few lines hold."""
+    """Return the words, with weights, that a prompt shares with a line, said `here`: in its project."""
     counted, work = dict[str, float](), _terms(_WORK)
     for term, worth in asked.items():
         if term in line and (here or term not in work):
@@ -130,14 +123,12 @@ def _needed(asked: Collection[str], prompt: str, here: bool) -> float:
 
 
 def _headed(line: Sequence[str], term: str) -> float:
-    """Return how much a line is about a term that it holds: less behind its first words."""
     return min(1.0, HEAD / (line.index(term) + 1))
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A line that came near, its part, its rank, its words of the prompt, and why it is not shown ("" if it
-    is)."""
+    """A line that came near, the `words` of the prompt in it, and `why` it is not shown ("" if it is)."""
 
     where: str
     text: str
@@ -148,16 +139,13 @@ class Hit:
 
 
 class Recall:
-    """What is shown of a memory to the sessions that ask."""
-
     def __init__(self, memory: Reader) -> None:
         self._memory = memory
         self._shown: dict[str, set[str]] = {}
         """What each session was shown; nothing where its context begins (anew), whatever its log says."""
 
     def text(self, event: Event) -> str:
-        """Return what an event is shown: the block once, with the first prompt (or at the start, as `[hooks]
-        recall` says), and again after the context was cleared or compacted."""
+        """Return the block once, as `[hooks] recall` says, and after the context was cleared or compacted."""
         try:
             wanted, starts = self._memory.view.settings.hooks.recall, event.hook_event_name == "SessionStart"
             if starts and event.source != "resume":
@@ -174,15 +162,12 @@ class Recall:
             known = known or set()
             if new := [hit for hit in hits if not hit.why and hit.where not in known]:
                 self._shown[event.session_id] = known.union(hit.where for hit in new)
-                for oldest in list(self._shown)[:-SESSIONS]:
-                    del self._shown[oldest]
             return _marked(new, event.cwd)
         except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
             return ""
 
     def preview(self, prompt: str, cwd: str) -> dict[str, Any]:
-        """Return what a session's first prompt is shown, and each line that came near; nothing counts as
-        shown by it."""
+        """Return what a first prompt is shown, and what came near; nothing counts as shown by it."""
         hits = self.block(said(prompt), cwd)
         return {"text": _marked([hit for hit in hits if not hit.why], cwd), "lines": [*map(asdict, hits)]}
 
@@ -211,7 +196,7 @@ class Recall:
         hits, leads = list[Hit](), dict[str, dict[str, float]]()
         for item in sorted(items, key=lambda one: (one.time or "", one.doc_id, one.start_line)):
             turns = [place.entry for place in map(view.entry, item.origin) if place]
-            folders = {folder for turn in turns for folder in folders_of(view, turn)}
+            folders = frozenset(folder for turn in turns for folder in _projects(view, turn, cwd))
             here, line = is_of(folders, cwd), words.tokens(item.text)
             why = _unfit(view, item.doc_id, item.text, item.source, folders, cwd, prompt)
             counted = weights(asked, line, here, rare)
@@ -241,13 +226,12 @@ class Recall:
         return {(like.get(term) or [term])[0]: worth for term, worth in asked.items()}
 
     def _opening(self, cwd: str) -> list[Hit]:
-        """Return the project's standing instructions and decisions, and the person's constraints, newest
-        first."""
+        """Return the project's standing instructions and the person's constraints, newest first."""
         view = self._memory.view.for_models
         hits, room = list[Hit](), {STANDING: 2 * LINES, CONSTRAINT: 2 * LINES}  # some are shown as closest
         for place, here in self._lines(cwd):
             entry = place.entry  # what is asked for in a project ("my sentences") is asked for there alone
-            is_own = bool(_SPEAKING.search(entry.text)) or not folders_of(view, entry)
+            is_own = bool(_SPEAKING.search(entry.text)) or not _projects(view, entry, cwd)
             part = STANDING if here and _is_like("standing", entry.text) else ""
             part = part or (CONSTRAINT if is_own and _is_like("constraints", entry.text) else "")
             if part and room[part]:
@@ -264,12 +248,11 @@ class Recall:
         view = self._memory.view.for_models
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
         for place in nlargest(SCANNED, places, key=lambda place: place.seq):
-            entry, folders = place.entry, folders_of(view, place.entry)
+            entry, folders = place.entry, _projects(view, place.entry, cwd)
             if not _unfit(view, place.doc_id, entry.text, entry.source, folders, cwd, ""):
                 yield place, is_of(folders, cwd)
 
     def _fitting(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Mark as left out what the budget or a part has no room for."""
         left, count, fitting = self._memory.view.settings.hooks.budget, Counter[str](), []
         for hit in hits:
             if not hit.why:
@@ -279,9 +262,20 @@ class Recall:
         return fitting
 
 
+def offer(memory: Memory) -> str:
+    """Return once a day what waits for the agent as the model, and its cost; "" if that is little."""
+    view = memory.view.for_models
+    if view.settings.llm.model != AGENT or (waiting := len(view.pending(AGENT))) < ENOUGH:
+        return ""
+    if not first_today("offer", str(memory.library.root.resolve())):
+        return ""
+    cost = max(1000, round(for_turns(view).tokens, -3))
+    command = f"/infinimem:consolidate takes about {cost:,} tokens"
+    return f"infinimem: {waiting} turns wait; {command}, besides what a subagent reads again"
+
+
 def _telling(hits: Sequence[Hit], leads: Mapping[str, Mapping[str, float]]) -> list[Hit]:
-    """Leave out, of hits from the oldest on, what others tell better or tell anew; return the best first.
-    `leads`: how much each is about its words, by place."""
+    """Leave out what others tell better, or anew; `leads`: how much each hit is about its words, by place."""
     fit = [hit for hit in hits if not hit.why]
     most, again = dict[str, float](), set[str]()
     for at, hit in enumerate(fit):
@@ -304,7 +298,6 @@ def _telling(hits: Sequence[Hit], leads: Mapping[str, Mapping[str, float]]) -> l
 
 
 def _marked(hits: Sequence[Hit], cwd: str) -> str:
-    """Return lines for a model to read, by parts, and how to find more; "" if there are none."""
     project = name(PurePath(cwd).name)
     titles = {
         STANDING: f"standing in {project}",
@@ -319,7 +312,7 @@ def _marked(hits: Sequence[Hit], cwd: str) -> str:
 
 
 def _unfit(
-    view: View, doc_id: str, text: str, source: str | None, folders: Collection[str], cwd: str, prompt: str
+    view: View, doc_id: str, text: str, source: str | None, folders: frozenset[str], cwd: str, prompt: str
 ) -> str:
     """Return why a line is never shown to a prompt in a folder; "" if it may be."""
     here = is_of(folders, cwd)
@@ -349,15 +342,24 @@ def _was_shown(transcript: str) -> bool:
     return False
 
 
-def is_of(folders: Iterable[str], cwd: str) -> bool:
-    """Return whether one of the folders is of the same project: it lies in `cwd`, or around it."""
-    return any(_is_of(folder, cwd) for folder in folders)
+def _projects(view: View, entry: Entry, cwd: str) -> frozenset[str]:
+    """Return the folders that a line was said in; the home folder is no project, but for a session in it."""
+    return frozenset(one for one in folders_of(view, entry) if one == cwd or not _is_home(one))
 
 
 @lru_cache(4096)
-def _is_of(folder: str, cwd: str) -> bool:
-    one, here = PurePath(folder), PurePath(cwd)
-    return one.is_relative_to(here) or here.is_relative_to(one)
+def _is_home(folder: str) -> bool:
+    """Return whether it is the home folder, or around it: what lies in it belongs to many projects."""
+    return PurePath(os.path.realpath(os.environ.get("HOME") or "/")).is_relative_to(folder)
+
+
+@lru_cache(4096)
+def is_of(folders: frozenset[str], cwd: str) -> bool:
+    """Return whether one of the folders is of the same project: it lies in `cwd`, or around it."""
+    ways = [(PurePath(one), PurePath(cwd)) for one in folders]
+    return any(
+        here.is_relative_to(one) or (one.is_relative_to(here) and not _is_home(cwd)) for one, here in ways
+    )
 
 
 def about_oneself(text: str) -> bool:
@@ -366,7 +368,6 @@ def about_oneself(text: str) -> bool:
 
 
 def said(prompt: str) -> str:
-    """Return what a prompt asks for; a command asks for nothing."""
     text, _ = without_recalled(prompt)
     return "" if text.lstrip().startswith("/") else text
 

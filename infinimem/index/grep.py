@@ -5,9 +5,7 @@ of entries. Of a small library each document is looked through; the text of a la
 
     <folder of index.db>/text-<8 hex>    documents one behind another, lines as they are shown, ended by "\n"
 
-Where each document lies is in index.db, as long as it is as it was taken in; of one that differs now the file
-is read. Where that is much it is put behind the others, and all of it into another file where a third is of
-no use any more. What a killed process wrote counts for nothing.
+Where each document lies is in index.db; of one that differs now the file is read.
 """
 
 from __future__ import annotations
@@ -150,7 +148,6 @@ class Pattern:
         return time.thread_time_ns()
 
     def _spend(self, began: int, size: int) -> int:
-        """Book the time since then; now."""
         now = time.thread_time_ns()
         self.left -= now - began - PACE * size
         if self.left < 0:
@@ -301,7 +298,6 @@ class Text:
             return self._chosen[scope]
 
     def _refresh(self, view: View) -> None:
-        """Read what the database says, and put there what is missing, if it is much."""
         stamps = view.stored.stamps if view.stored else {}
         with suppress(sqlite3.OperationalError):
             self._read()
@@ -334,7 +330,6 @@ class Text:
         self._places, self._state = places, (file, state)
 
     def _write(self, db: sqlite3.Connection, view: View) -> None:
-        """Put documents behind the others, or all into a file of their own."""
         stored, folder = view.stored, self.index.folder
         assert stored and folder, "only what files show is written"
         file, size, state = db.execute("select file, size, state from text").fetchone() or ("", 0, 0)
@@ -369,7 +364,6 @@ _NONE = (0, 0, None)
 
 
 def _text(view: View, known: Text | None, _: Collection[str] | None) -> Text:
-    """Return the text of a snapshot's index (`View.derived`)."""
     return known if known and known.index is view.index else Text(view.index)
 
 
@@ -388,7 +382,6 @@ def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:
 
 
 def _chunks(runs: Sequence[Run]) -> list[tuple[int, int]]:
-    """Return runs that touch as chunks of about `CHUNK` bytes; a document is in one chunk."""
     chunks = list[tuple[int, int]]()
     start = end = 0
     for first, last, _ in (*runs, (-1, 0, "")):
@@ -400,7 +393,6 @@ def _chunks(runs: Sequence[Run]) -> list[tuple[int, int]]:
 
 
 def _scan(data: mmap.mmap | bytes, pattern: Pattern, chunks: Sequence[tuple[int, int]]) -> list[int]:
-    """Return a place in each matching line, ascending."""
     size = sum(end - start for start, end in chunks)
     many = max(1, min(MOST_THREADS, os.cpu_count() or 1, size // WORTH_A_THREAD))
     cuts = [len(chunks) * part // many for part in range(many + 1)]
@@ -423,7 +415,6 @@ def _matches(
     offsets: Sequence[int],
     most: int,
 ) -> list[Match]:
-    """Return the first matches, told by the documents as the view has them."""
     starts, held, at = [start for start, _, _ in runs], dict[int, Sequence[int]](), 0
     while at < len(offsets):
         run = bisect_right(starts, offsets[at]) - 1
@@ -446,7 +437,6 @@ def _matches(
 
 
 def _line(data: mmap.mmap | bytes, start: int, place: int) -> tuple[int, bytes]:
-    """Return which line of a document a place is in, and its text; the document begins at `start`."""
     before = data[start:place]
     first = start + before.rfind(b"\n") + 1
     return before.count(b"\n") + 1, data[first : data.find(b"\n", place)]

@@ -1,9 +1,7 @@
 """What can be found in documents, and how it is shown: entries, passages, heading blocks, whole documents.
 
 In: a document, and ways to look up seqs and other documents. Out: rows for the index (tables.py), each with
-the terms that it is found by, and `Retrieved` pieces. An entry is found by its text, speaker, date and
-`refers`, by the turns around the evidence that it came from, and by that evidence's session.
-It knows the layout of a library, nothing of ranking.
+the terms that it is found by (docs/SEARCH.md), and `Retrieved` pieces. It knows nothing of ranking.
 """
 
 from __future__ import annotations
@@ -16,8 +14,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from infinimem.embedders.base import text_key
 from infinimem.law import happened
+from infinimem.markdown.characters import text_key
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Entry, Located, Retrieved
@@ -59,7 +57,6 @@ class Row(NamedTuple):
 
     id: int
     doc: int
-    """The id of its document."""
     line: int
     """The id of its line; or PASSAGE, BLOCK, WHOLE."""
     start: int
@@ -69,7 +66,6 @@ class Row(NamedTuple):
     seq: int
     """Of a signed line; 0 for what has none."""
     part: int
-    """The number of its group."""
     day: int
     """As yyyymmdd, months and days that its time does not name as 00; 0 for none."""
     asking: int
@@ -112,8 +108,6 @@ class Pieces:
         own = copy(self)  # methods of its own would be a circle, which keeps files open
         self._session, self._terms_of = lru_cache(64)(own._turns_of), lru_cache(4096)(own._terms_beside)
 
-    # ── where an entry came from ────────────────────────────────────────────────────────────────
-
     def origins(self, place: Located) -> tuple[int, ...]:
         """Return the evidence seqs behind an entry, followed through entries that it replaced."""
         if place.doc_id.startswith(EVIDENCE):
@@ -148,7 +142,6 @@ class Pieces:
         return [near[key] for key in sorted(near)]
 
     def _said(self, seq: int) -> tuple[Sequence[Located], int]:
-        """Return all turns of a session, and which of them has that seq; -1 for none."""
         name = self._place(seq)
         places, numbers = self._session(name) if name and name.startswith(EVIDENCE) else ((), {})
         return places, numbers.get(seq, -1)
@@ -157,8 +150,6 @@ class Pieces:
         document = self._read(name)
         places = document.entries if document else ()
         return places, {place.seq: at for at, place in enumerate(places)}
-
-    # ── rows ────────────────────────────────────────────────────────────────────────────────────
 
     def rows(
         self, document: Document, doc: int, lines: Mapping[int, int], number: Callable[[str], int]
@@ -227,7 +218,6 @@ class Pieces:
         )
 
     def _blocks(self, blank: Row, document: Document) -> tuple[list[Row], str]:
-        """Return the rows of a document's heading blocks, and the terms of all of them."""
         is_note = self._view.is_note(document.id)
         title = self.words.kept(f"{document.id} {document.summary}")
         rows, parts = list[Row](), self.parts(document)
@@ -269,7 +259,6 @@ class Pieces:
         return self._in_pieces(row, entry.text, own, around, extra)
 
     def _beside(self, turn: Located | None) -> bytes:
-        """Return the keys of what was said right before a turn and right after it."""
         places, at = self._said(turn.seq) if turn else ((), -1)
         if at < 0:
             return b""
@@ -277,7 +266,6 @@ class Pieces:
         return b"".join([*before, *(_end_key(place.entry.text, 0) for place in places[at + 1 : at + 2])])
 
     def _in_pieces(self, row: Row, text: str, own: str, around: str, extra: str = "") -> list[Row]:
-        """Return a row, or in place of one with a long text a row for each piece of it, with extra terms."""
         row = row._replace(own=own, around=around, key=text_key(text))
         pieces = enumerate((text[slice(*span)] for span in cuts(text)), 1)
         return [
@@ -286,7 +274,6 @@ class Pieces:
         ] or [row]
 
     def _passages(self, blank: Row, document: Document) -> Iterator[Row]:
-        """Give what people wrote between the entries of a document: list items and paragraphs."""
         places = {place.start_line: place for place in document.entries}
         titles = {heading.line for heading in document.headings}
         start = line = document.header.end + 1
@@ -310,7 +297,6 @@ class Pieces:
         return map(self.words.kept, said_in(document, *document.header.values))
 
     def _extra(self, place: Located, turns: Sequence[Located] = ()) -> str:
-        """Return terms of who said an entry, when, and what it refers to; of its turns, if they are known."""
         entry = place.entry
         turns = () if place.doc_id.startswith(EVIDENCE) else turns or self.turns(self.origins(place))
         times = *entry.fields.get("when", "").split("/"), entry.time, *(turn.entry.time for turn in turns)
@@ -326,8 +312,6 @@ class Pieces:
             return place.entry.fields["speaker"]
         names = {turn.entry.fields.get("speaker") for turn in turns}
         return names.pop() if len(names) == 1 else None
-
-    # ── as they are shown ───────────────────────────────────────────────────────────────────────
 
     def lines(self, document: Document, start: int, end: int, headings: tuple[str, ...]) -> Retrieved:
         """Return some lines as one piece; those of a record came from the turns behind it."""
@@ -390,18 +374,13 @@ class Pieces:
 
 
 def _said(row: Row, time: str | None, source: str | None, speaker: str | None) -> Row:
-    """Return a row with when something was said, and by whom."""
     year, month, day = date_parts((time or "")[:10])
     date = year * 10000 + month * 100 + day
     return row._replace(day=date, personal=int(source in ("user", "human")), speaker=speaker)
 
 
-# ── texts ───────────────────────────────────────────────────────────────────────────────────────
-
-
 @lru_cache(maxsize=1 << 12)
 def _end_key(text: str, at: Literal[0, -1]) -> bytes:
-    """Return the key of the first or last piece of a text."""
     return text_key(text[slice(*(cuts(text) or [(0, len(text))])[at])])
 
 
@@ -418,7 +397,6 @@ def plain(document: Document, start: int, end: int) -> str:
 
 
 def _parts(document: Document, start: int, end: int) -> Iterator[Located | str]:
-    """Give the entries that begin in some lines, and what stands between them line by line."""
     places = {place.start_line: place for place in document.entries_in(start, end)}
     line = start
     while line <= end:

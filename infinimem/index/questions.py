@@ -1,15 +1,13 @@
 """What a question tells beside its words: whose words it asks for, of what day, that it wants no question.
 
-Each prior changes a score by at most `GAIN` of it, so it decides between pieces of like wording and hides
-none. Where a question names nobody, or the rows carry no such attribute, nothing changes.
+What each prior does: docs/SEARCH.md, Priors.
 
 Dates are read from the text alone: "8 May 2023", "2023-05-08", "in May", "in 2022"; "last week" and "since
 2021" name no period by themselves. English month names; ISO dates in any language. Names are those of the
 entries' speakers; a question that names two of them prefers nobody. Words whose answers use another one
 ("Where does she live?" - "I moved to Lisbon.") never outrank a question's own.
 
-Source: the same priors, stronger, were in the best pipeline without vectors that was measured on LoCoMo. The
-two constants were chosen on LoCoMo's development conversations and checked on questions of LongMemEval.
+Source: the best pipeline without vectors that was measured on LoCoMo had them, stronger.
 """
 
 from __future__ import annotations
@@ -183,7 +181,6 @@ def nameless(question: str, speakers: Collection[str]) -> str:
 
 
 def _named(question: str, words: Sequence[str], speakers: Collection[str]) -> list[frozenset[str]]:
-    """The speakers named, a set for each distinct name; whole names go before first names."""
     whole: dict[tuple[str, ...], set[str]] = {}
     first: dict[tuple[str, ...], set[str]] = {}
     found: list[frozenset[str]] = []
@@ -215,7 +212,6 @@ def _places(name: Sequence[str], words: Sequence[str]) -> Iterator[int]:
 
 @lru_cache(maxsize=1 << 14)
 def _name(speaker: str) -> tuple[tuple[str, ...], str]:
-    """The words of a name; or the whole of it where its script has no spaces."""
     folded = fold(speaker)
     return ((), folded) if _SPACELESS.search(speaker) else (tuple(_WORD.findall(folded)), "")
 

@@ -5,13 +5,9 @@ the ranking: BM25 over what a row says, what stands around it, its whole and its
 meaning; priors of the question.
 
 A turn like "I drew it yesterday" is found by its neighbours and by the session that is about the drawing.
-What a document is called counts for what it begins with: who asks for a name wants the document. How rare a
-term is counts alike in all fields, by the rows that say it. Where vectors count, the row that is nearest in
-meaning gets `MEANING_WEIGHT` of what the row with the best words gets, each other one its share of that.
+What a document is called counts for what it begins with: who asks for a name wants the document.
 
-Source: BM25 as in STRATEGIES 1.7 (k1, b, idf with + 1). The weights of the fields were chosen on the LoCoMo
-development conversations, where recall is flat around them, and checked on LongMemEval's; MEANING_WEIGHT and
-vectors.BESIDE_WEIGHT on both together (docs/SEARCH.md gives the figures).
+Source: BM25 as in STRATEGIES 1.7 (k1, b, idf with + 1); docs/SEARCH.md has the weights and their figures.
 """
 
 from __future__ import annotations
@@ -21,7 +17,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from infinimem.embedders.base import text_key
 from infinimem.errors import ModelUnavailable
 from infinimem.index.pieces import (
     BLOCK,
@@ -40,6 +35,7 @@ from infinimem.index.questions import factors, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
 from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, TermCounts, rarity
 from infinimem.log import log
+from infinimem.markdown.characters import text_key
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Retrieved
 from infinimem.store.spec import EVIDENCE
@@ -50,7 +46,6 @@ if TYPE_CHECKING:
     from infinimem.index.vectors import Meaning
 
 Kind = Literal["entries", "blocks"]
-"""What is ranked."""
 
 WEIGHTS: Mapping[str, float] = {OWN: 1.0, AROUND: 0.5}
 WHOLE_WEIGHT = 0.5
@@ -87,7 +82,6 @@ class Ranked(NamedTuple):
     """A row that answers, and its score."""
 
     name: str
-    """The id of its document."""
     row: Row
     score: float
     parts: tuple[float, float, float, float]
@@ -103,8 +97,6 @@ class Searcher:
         self._pieces = Pieces(  # `lines` are those of now: what others move later is looked up where it was
             view, view.lines.place, lambda name: view.document(name) if name in view else None
         )
-
-    # ── what is found ───────────────────────────────────────────────────────────────────────────
 
     def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
         """Return the entries that answer a query best, in the default scope evidence too that none cites."""
@@ -127,8 +119,7 @@ class Searcher:
         ]
 
     def scores(self, query: str, limit: int = 50, scope: Scope = "default") -> list[tuple[str, int, float]]:
-        """Return as `entries`, but of each only the id of its document, its seq (0 for none) and its score:
-        nothing is read."""
+        """Return as `entries`, but of each only document, seq (0 for none) and score: nothing is read."""
         return [(hit.name, hit.row.seq, hit.score) for hit in self._hits("entries", query, limit, scope)]
 
     def documents(self, text: str, limit: int = 50, ids: Sequence[str] | None = None) -> list[str]:
@@ -152,12 +143,7 @@ class Searcher:
         return [*near, *rest][:limit]
 
     def _compared(self, names: Sequence[str], terms: Sequence[str]) -> dict[str, float]:
-        """Return those of some documents that hold a term, with their scores among all of them.
-
-        They have no rows for it: to bring those up to date would take longer, and in an import each
-        consolidation would do so anew. An entry counts by what its own line says: its text, who said it and
-        when.
-        """
+        """Score some documents among themselves, without rows: to bring those up to date takes longer."""
         _, texts, numbers = self._view.derived(_texts)
         pieces = Pieces(self._view)  # follows no origins
         for name in names:
@@ -226,7 +212,6 @@ class Searcher:
         return part(document, item, row.piece) if row.piece else item
 
     def _sections(self, query: str, limit: int, scope: Scope) -> list[tuple[Retrieved, Ranked]]:
-        """Return the sections with the best lines, each with its score and its best line."""
         found: dict[tuple[str, int], list[tuple[Ranked, Partition | None]]] = {}
         blocks = self._view.derived(_blocks)
         for hit in self._hits("blocks", query, max(KEPT // 2, 5 * limit), scope) if limit > 0 else ():
@@ -274,7 +259,6 @@ class Searcher:
     def _best(
         self, reading: Reading, kind: Kind, query: str, terms: Sequence[str], scope: Scope, limit: int
     ) -> list[Ranked]:
-        """Return the best rows, higher first; of equal ones the newer, then by place."""
         settings, parts = self._view.settings.search, PARTS_OF[scope]
         turns = self._view.unfiled if scope == "default" else frozenset[int]()
         asked = [*terms, *(self._words.joined(query) if terms else ())]
@@ -311,11 +295,7 @@ class Searcher:
         return list(once.values())[:limit]
 
     def _pairs(self, reading: Reading, query: str) -> dict[tuple[str, str], float]:
-        """Return how much each word tells that may be written as two, as much as the rarer of them.
-
-        A word that `ENOUGH` rows hold as it is written needs no other spelling; of the ways to cut one that
-        counts whose parts are most frequent.
-        """
+        """Return how much each word tells that may be written as two: as much as the rarer of them."""
         words, found = self._words, dict[tuple[str, str], float]()
         for term, cuts in words.cut(query).items():
             if reading.frequency(ENTRIES, term) < ENOUGH:
@@ -335,12 +315,7 @@ class Searcher:
         full: float,
         parts: Collection[int],
     ) -> dict[int, float]:
-        """Return what names add to the first rows of their documents, by id; of entries, notes alone have
-        such.
-
-        One that holds half of what is asked for or more gets that part of NAMES_WEIGHT, one that is just that
-        far more.
-        """
+        """Return what names add to the first rows of their documents, by id; of entries, to notes alone."""
         called = "select r.id from called c join row r on r.doc = c.doc where c.key = ? and r.line = ?"
         key = name_key(self._words, query)
         exactly = {row[0] for row in reading.db.execute(called, (key, WHOLE))}
@@ -361,7 +336,6 @@ class Searcher:
         return named
 
     def _meaning(self, reading: Reading, query: str, parts: Set[int], turns: Set[int]) -> Meaning | None:
-        """Return what the query means; None where vectors do not count, or cannot be had just now."""
         view = self._view
         if not view.settings.search.vectors or not view.embedder.semantic or not query.strip():
             return None
@@ -379,7 +353,6 @@ def searcher(view: View) -> Searcher:
 
 
 def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tables:
-    """Return the tables of a snapshot's index, with rows of all that it took in (`View.derived`)."""
     tables = known if known and known.index is view.index else Tables(view.index)
     tables.fill(view)
     return tables
@@ -390,7 +363,6 @@ KnownCounts = tuple[Analyzer, TermCounts, dict[str, int]]
 
 
 def _texts(view: View, known: KnownCounts | None, changed: Collection[str] | None) -> KnownCounts:
-    """Return the texts of documents that were compared (`View.derived`)."""
     words = analyzer(view.settings.search.language)
     if known and changed is not None and known[0] is words:
         numbers = {name: at for name, at in known[2].items() if name not in changed}
@@ -402,7 +374,6 @@ def _texts(view: View, known: KnownCounts | None, changed: Collection[str] | Non
 def _blocks(
     _: View, known: dict[str, Sequence[Partition]] | None, changed: Collection[str] | None
 ) -> dict[str, Sequence[Partition]]:
-    """Return the heading blocks of documents whose lines were found (`View.derived`)."""
     return {name: known[name] for name in known.keys() - (changed or ())} if known else {}
 
 
@@ -411,12 +382,10 @@ def _rarity(reading: Reading, table: str, term: str) -> float:
 
 
 def _wholes(reading: Reading, weights: Mapping[str, float], most: int) -> dict[int, float]:
-    """Return what the best documents add to the rows that belong to them, by their ids."""
     return reading.scores(DOCUMENTS, {OWN: WHOLE_WEIGHT}, weights, most, PARTS_OF["all"], by="doc")
 
 
 def _joined(reading: Reading, view: View, ids: Collection[int]) -> list[tuple[str, Row]]:
-    """Return the rows that stand in a view, with the ids of their documents there."""
     query = (
         "select d.name, d.mtime, d.size, d.inode, r.* from row r join document d on d.id = r.doc "
         "where r.id in (select value from json_each(?))"

@@ -3,11 +3,9 @@
     <folder of index.db>/words-<8 hex>/entries      tantivy: a row an entry, a passage, a note's heading block
                                        documents    tantivy: a row a document, with its names
 
-In: an index that took in what changed. Out: `Reading`, what one search asks. Rows are made when somebody
-searches first after a change, of what has none. Where more than `TAIL` of them are new they go to tantivy,
-and their terms leave SQLite; the others, the tail, are scored by `Bag`, by tantivy's own formula. All of it
-happens within one write transaction of index.db, which names the state of tantivy in the end: what a killed
-process put there before counts for nothing. What does not agree with its checksums is made anew.
+In: an index that took in what changed. Out: `Reading`, what one search asks. Where more than
+`TAIL` rows are new they go to tantivy, and their terms leave SQLite; the others, the tail, are scored by
+`Bag`. One write transaction of index.db holds all of it, and names the state of tantivy in the end.
 """
 
 from __future__ import annotations
@@ -48,7 +46,6 @@ SLOW = 1000
 """Documents whose indexing people wait for, and are told so."""
 
 SAID_PART = GROUPS.index("evidence")
-"""The group of what was said."""
 _TABLES = ("row", "called", "dead", "moved", "doubt", "file", "ranking")
 _SCHEMA = """
 create table row(
@@ -189,7 +186,6 @@ class Tables:
         self._state: tuple[str, int] = ("", 0)
         """Folder and state of tantivy as it is open here."""
         self._checked: dict[str, int] = {}
-        """Checksums of files that agreed."""
         self._unread: Set[int] = frozenset()
         """Documents that have no rows because they could not be read."""
         self._bag = lru_cache(1024)(Bag)
@@ -225,8 +221,6 @@ class Tables:
             if row := db.execute(_STATE).fetchone():
                 return Committed(*row)
         return None
-
-    # ── making rows ─────────────────────────────────────────────────────────────────────────────
 
     def fill(self, view: View) -> None:
         """Make the rows of what has none."""
@@ -291,7 +285,6 @@ class Tables:
         return {table: Words(folder / name / table) for table in PADDING} if folder else self._words or {}
 
     def _take(self, db: sqlite3.Connection, view: View, todo: Sequence[tuple[Any, ...]]) -> None:
-        """Make the rows of some documents: of an entry that has one, none."""
         reader = Current(db, view)
         pieces = Pieces(view, Lines(db).place, reader.read)
         rows = list[Row]()
@@ -400,12 +393,7 @@ union select c.line, c.doc from below b join cite c on c.origin = b.seq
 
 
 def _doubt(db: sqlite3.Connection) -> None:
-    """Note the rows of entries that say what stood beside a line that is new, or gone: they are made anew.
-
-    They stand as long as their document cannot be read because it is being written.
-
-    These are the turns next to it, what was drawn from any of them, and what was drawn from that.
-    """
+    """Have rows of entries made anew that say what stood beside a line that is new, or gone."""
     if db.execute("select 1 from row limit 1").fetchone():
         doubted = db.execute(_DOUBTED).fetchall()
         lines = [(doc, line) for line, doc in doubted if line]  # 0 for a whole document, a record

@@ -2,14 +2,10 @@
 
     <cache root>/<16 hex>/vectors/<16 hex of the embedder's name>.rows
 
-A record is 16 bytes that name a text, 4 of a checksum and a row of float32, little-endian; behind the last
-stand zeros. A writer puts more there, under a lock; readers take none. A record that does not agree with its
-checksum, torn or garbled, counts for nothing: its text is computed anew. What is put into a file that a
-`forget` deleted goes with it.
+The form of a record: docs/SEARCH.md, little-endian. Behind the last stand zeros; a writer puts more there,
+under a lock, and readers take none. What is put into a file that a `forget` deleted goes with it.
 
-`Meaning` says how near the rows of a library are to what a query means. Vectors are made of texts alone,
-without speaker or date, and kept under the hash of the text, so that a search embeds only what is new. It
-ranks nothing by itself: search.py does.
+Vectors are made of texts alone, without speaker or date. It ranks nothing by itself: search.py does.
 """
 
 from __future__ import annotations
@@ -29,11 +25,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infinimem.embedders.base import Embedder, text_key
+from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.index.pieces import GROUPS, WHOLE, Row, cut, plain
 from infinimem.index.questions import nameless
 from infinimem.log import log
+from infinimem.markdown.characters import text_key
 from infinimem.store.lines import SPEAKER
 from infinimem.store.view import Stored, View
 from infinimem.user_folders import cache_folder
@@ -267,9 +264,6 @@ def unchanged(stored: Stored, ids: Iterable[str]) -> bool:
         return False
 
 
-# ── nearness ────────────────────────────────────────────────────────────────────────────────────
-
-
 def cosines(rows: Matrix, query: Matrix) -> list[float]:
     """Return how near rows are to a vector, to 6 decimals; pair by pair, so that no cosine hangs on what else
     is compared."""
@@ -310,9 +304,6 @@ def nearest(
     return found
 
 
-# ── how near rows are to a query ────────────────────────────────────────────────────────────────
-
-
 class Columns:
     """Of all rows what is looked through, kept as long as tantivy's folder stands; new ones come behind."""
 
@@ -326,7 +317,6 @@ class Columns:
         self.texts: tuple[object, Array] = (None, self.at)
         """What was asked last, and where the vectors of the rows stand that may be found, each once."""
         self.query: tuple[str, Any] = ("", None)
-        """What was asked last, and its vector."""
 
     def read(self, reading: Reading) -> None:
         """Take in the rows that are new, and let those go that are gone where they are many."""
@@ -389,7 +379,6 @@ class Meaning:
         ((near, cosines),) = nearest(self._vectors.matrix, vector[None], NEAREST, texts)
         near = texts[near[np.array(cosines) > 0]]
         self.nearest: list[int] = columns.ids[here & np.isin(columns.at, near)].tolist()
-        """The ids of the nearest rows."""
 
     def shares(self, rows: Sequence[Row], most: float) -> list[float]:
         """Return what rows get for their nearness, the nearest `most`; 0 where nothing is alike.
@@ -415,7 +404,6 @@ class Meaning:
         return [most * one / nearest for one in sums]
 
     def _missing(self, columns: Columns, rows: Rows, wanted: Array) -> Array:
-        """Note where the vectors of some rows stand; return those that have none."""
         if columns.vectors is not rows:  # in other vectors no place of before holds
             columns.vectors, columns.at = rows, np.full_like(columns.at, -1)
         left = wanted[columns.at[wanted] < 0]
@@ -423,7 +411,6 @@ class Meaning:
         return left[columns.at[left] < 0]
 
     def _texts(self, ids: Sequence[int]) -> tuple[list[str], Any]:
-        """Return the texts of rows as their documents have them, and whether they do still."""
         query = (
             "select d.name, r.start, r.end, r.piece from row r join document d on d.id = r.doc where r.id = ?"
         )

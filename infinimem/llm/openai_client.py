@@ -138,7 +138,6 @@ class OpenAIClient:
         return self._reply(task, response)
 
     def _ask(self, task: Task, prompt: Prompt) -> Any:
-        """Ask in the dialect that worked last, or in weaker ones until one is understood."""
         dialect = self._dialect
         while True:
             try:
@@ -194,7 +193,6 @@ def _parts(content: Any) -> list[tuple[str, str]]:
 
 
 def _instead(choice: Mapping[str, Any], kinds: AbstractSet[str], empty: bool) -> Failure | None:
-    """Return what came in place of an answer that can be read, where the server says so."""
     message = choice.get("message")
     if at(message, "refusal") or "refusal" in kinds or choice.get("finish_reason") == "content_filter":
         return "REFUSED"

@@ -2,10 +2,8 @@
 
     FOLDER/<32 hex>.md    a reply, what it took, and the request below it (docs/FORMAT.md, Kept replies)
 
-A reply that fits its schema is kept, whatever the law then says of it; one that is cut, or cannot be read, is
-not. A file that is damaged, or fits its task no more, counts as absent. Files appear whole, and one with a
-reply never changes, so that processes need no lock. Nothing of it is needed: a folder that cannot be written
-only costs calls. Where the agent that works with the library is the model, a file waits for its reply.
+Files appear whole, and one with a reply never changes, so that processes need no lock. Nothing of it is
+needed: a folder that cannot be written only costs calls.
 """
 
 from __future__ import annotations
@@ -40,13 +38,15 @@ _TOOK = ("calls", "tokens_in", "tokens_out")
 class Cached(Wrapper):
     """A client that is asked only what was not asked before, up to a cap. Several threads may ask.
 
-    `usage` is what all replies took, those too that were kept; `spent` what was asked for. Without a folder
-    none are kept outside of `within`; the same question in another `run` is another request.
+    `usage` is what all replies took, those too that were kept; `spent` what was asked for; `authors` are the
+    agents that gave them, as far as known. Without a folder none are kept outside of `within`; the same
+    question in another `run` is another request.
     """
 
     def __init__(self, llm: LLM, folder: Path | None = None, run: int = 1) -> None:
         super().__init__(llm)
         self.usage = self.spent = Usage()
+        self.authors: list[str] = []
         self._lock = Lock()
         self._folder = ContextVar("folder", default=folder)
         self._run = run
@@ -117,6 +117,7 @@ class Cached(Wrapper):
                 _write(path, *_told(task, request, reply, variables))
         with self._lock:
             self.usage += reply.usage
+            self.authors += [reply.by] if reply.by else []
             self.spent += Usage() if reply.kept else reply.usage
         return reply
 
@@ -161,15 +162,15 @@ def kept(path: Path) -> Kept | None:
     return Kept(rows, sections) if {"Reply", "Instructions", "Material", "Schema"} == {*sections} else None
 
 
-def put_reply(path: Path, reply: str, instructed: bool = True) -> Usage:
+def put_reply(path: Path, reply: str, instructed: bool = True, by: str = "") -> Usage:
     """Write the agent's reply into the file of its request, or take it out (""); return what it took, with
-    the instructions if it was `instructed` for this one."""
+    the instructions if it was `instructed` for this one. `by`: the agent's name, if it is known."""
     if (known := kept(path)) is None:
         return Usage()
     asked = tokens.count(known.sections["Material"])
     asked += tokens.count(known.sections["Instructions"]) if instructed else 0
     took = Usage(1, asked, tokens.count(reply)) if reply else Usage()
-    head = {**known.head, **{name: str(getattr(took, name)) for name in _TOOK}}
+    head = {**known.head, **{name: str(getattr(took, name)) for name in _TOOK}, "by": by}
     _write(path, head, {**known.sections, "Reply": reply})
     return took
 
@@ -187,7 +188,6 @@ def prune(folder: Path, days: float, size: float) -> None:
 
 
 def _read(path: Path, task: Task) -> Reply | None:
-    """A kept reply; None where there is none, it is damaged, or it does not fit the task any more."""
     from infinimem.llm import tasks
 
     try:
@@ -204,7 +204,7 @@ def _read(path: Path, task: Task) -> Reply | None:
         return None
     with suppress(OSError):
         os.utime(path)  # asked for: it stays
-    return replace(reply, usage=usage, logprobs=logprobs, kept=True)
+    return replace(reply, usage=usage, logprobs=logprobs, kept=True, by=known.head.get("by", ""))
 
 
 def _told(

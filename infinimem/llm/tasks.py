@@ -1,6 +1,6 @@
-"""Language tasks: names, variables, reply schemas, the rules that answer them offline, and the reading of
-replies. Their wording
-stands in prompts/<task>.md, with `{{name}}` placeholders; a variable that is missing or unused is an error.
+"""Language tasks: names, variables, reply schemas, rules that answer offline, and the reading of replies.
+
+Their wording stands in prompts/<task>.md, with `{{name}}` placeholders; a missing or unused one is an error.
 What stands between `{{#name}}` and `{{/name}}` is for those of its tasks that have this variable.
 Those of a strategy stand in its own tasks.py, those of the bench in evaluation/metrics.py.
 
@@ -56,8 +56,7 @@ def list_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
 def task(
     name: str, variables: str, max_tokens: int, rule: str, draws: bool = False, **properties: Schema
 ) -> Task:
-    """Return a task of ours, whose rule is "file:function" in llm/offline/, with these properties of the
-    reply."""
+    """Return a task of ours with these properties of the reply; `rule` is "file:function" in llm/offline/."""
     rule = f"infinimem.llm.offline.{rule}"
     return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens, draws=draws)
 
@@ -73,7 +72,7 @@ def turn(entry: Entry, text: str) -> dict[str, str | None]:
 SELECT = task("select", "question docs limit", 512, "where:select", ids=IDS)
 """Documents to read in full, by their summaries (prompt S)."""
 
-ANSWER = task("answer", "question evidence now", 512, "tell:answer", answer=TEXT, cites=IDS)
+ANSWER = task("answer", "question evidence now", 2048, "tell:answer", answer=TEXT, cites=IDS)
 """Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [line, …]}], best first, where a line is a
 fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
 signed. `cites` names the lines relied upon. Kinds of records that are shown apart are further variables."""
@@ -98,8 +97,7 @@ SEEK = task(
     relevant_snippets=list_of(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),
     relevant_docs=IDS,
 )
-"""What an answer is to be read from, or calls of tools (prompt E); `calls` holds the lines that they found,
-too."""
+"""What an answer is to be read from, or calls of tools (prompt E); `calls` also holds the lines found."""
 
 ALL: tuple[Task, ...] = (SELECT, ANSWER, SEARCHING, SEEK)
 """Those that belong to no strategy, and not to the bench."""
@@ -133,7 +131,6 @@ def placeholders(task: Task) -> frozenset[str]:
 
 
 def _for(task: Task) -> Prompt:
-    """Return its template, without sections `{{#name}}` to `{{/name}}` whose variable it has not."""
     return Prompt(*(_chosen(half, task.variables) for half in template(task.name, task.prompts)))
 
 
@@ -196,6 +193,9 @@ def _lines(value: Any) -> Iterator[str]:
     elif "span" in value:
         yield one_line(f"{value['doc_id']} {value['span']}")
         yield from _evidence(value["lines"])
+    elif "day" in value:
+        yield value["day"]
+        yield from _evidence(value["lines"], {"time": value["day"]})
     elif {"id", "summary"} <= value.keys() <= {"id", "title", "summary"}:
         yield one_line(": ".join(filter(None, (value["id"], value.get("title"), value["summary"]))))
     else:
@@ -207,7 +207,6 @@ def _lines(value: Any) -> Iterator[str]:
 
 
 def _has_said(value: Any) -> bool:
-    """Whether a list holds lines, at whatever depth."""
     return isinstance(value, list | tuple) and any(
         isinstance(item, Mapping) and (_is_said(item) or any(map(_has_said, item.values()))) for item in value
     )
@@ -217,9 +216,7 @@ def _is_said(value: Mapping[str, Any]) -> bool:
     return {"id", "text"} <= value.keys() and "keywords" not in value
 
 
-def _evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The lines of a document: of a line's day and speaker what the line above it does not share."""
-    above = None
+def _evidence(rows: Iterable[Mapping[str, Any]], above: Mapping[str, Any] | None = None) -> Iterator[str]:
     for row in rows:
         if "text" in row:
             yield _line(row, above)

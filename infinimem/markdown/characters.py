@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
+from hashlib import blake2b
 from typing import Literal
 
 _SUSPECT = re.compile(r"[\x00\r\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
@@ -134,3 +135,8 @@ def normalised(text: str) -> str:
     text = normalize("NFKC", text).replace("’", "'")
     words = (word.strip(_AROUND) for word in text.casefold().split())
     return " ".join(word for word in words if word) or text
+
+
+def text_key(text: str) -> bytes:
+    """Return the 16 bytes that name a text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -2,8 +2,7 @@
 
 Later receipts are taken back one by one, newest first. Pure. What a receipt moved goes back where it was;
 what was said or drawn later is not there yet; lines that a person edited or deleted read as they did when
-they were last seen. People's own notes are as they are now: nothing records how they were. Source:
-docs/FORMAT.md, Receipt.
+they were last seen. People's own notes are as they are now: nothing records how they were.
 
 A copy goes when its block ends. It lies in the cache, so that a `forget` takes it away, and has the library's
 vectors, which may have been paid for.
@@ -83,8 +82,7 @@ def _time(text: str) -> datetime | None:
 
 
 def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
-    """Return the moment of a time. A receipt tells how far seqs had come; of the lines after it those count
-    that were said by then."""
+    """Return the moment of a time: the last receipt's, and of later lines those that were said by then."""
     done = [r for r in receipts if (time := _time(r.time)) is not None and time <= until]
     number, seq = max(((r.number, r.high) for r in done), default=(0, 0))
     ahead = min((r.high for r in receipts if r.number > number), default=view.max_seq)
@@ -106,7 +104,6 @@ def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
 
 
 def as_of(view: View, at: Moment) -> View:
-    """Return the library as it stood at a `moment`."""
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")}
     lines = {seq: tombstone(seq) for seq in forgotten(receipts_of(view))}
     for receipt in reversed(list(receipts_of(view, at.receipt))):
@@ -119,7 +116,6 @@ def as_of(view: View, at: Moment) -> View:
 
 
 def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> dict[str, Document]:
-    """Leave out the lines that came after that seq, and documents that held nothing else."""
     left: dict[str, Document] = {}
     for doc_id, document in documents.items():
         later = {place.seq for place in document.entries if place.seq > seq}
@@ -281,7 +277,7 @@ def before(
     the receipt; of each that is `made` there, that of the next. UsageError as of `Memory.repeat`."""
     view, receipts = library.view(), library.receipts()
     first = named(receipts, name)
-    if (first.strategy, first.model) != (library.spec.name, model):
+    if (first.strategy, first.model.partition(" (")[0]) != (library.spec.name, model):
         raise UsageError(
             f"{first.id} was made by {first.strategy} with the model {first.model}; choose these"
         )

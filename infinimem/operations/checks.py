@@ -75,10 +75,7 @@ def listed(seqs: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What all checks of one run share: documents that can be read, by id, and why the others cannot.
-
-    `opened` is the library, for checks of what lies beside the documents; None where only a view is at hand.
-    """
+    """What all checks of one run share; `opened` is the library, None where only a view is at hand."""
 
     view: View
     documents: Mapping[str, Document]
@@ -131,7 +128,6 @@ class Inspection:
 
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
-        """Those that can be read, oldest first."""
         return tuple(sorted(map(parse_receipt, self.own(JOURNAL)), key=lambda one: (one.number, one.id)))
 
     @cached_property
@@ -141,7 +137,6 @@ class Inspection:
 
 
 def documents(inspection: Inspection) -> Iterator[Finding]:
-    """Check names, headers and characters of all documents, people's notes included."""
     for doc_id, why in inspection.unreadable.items():
         yield Finding("error", why, doc_id)
     for same in inspection.view.lines.clashes():
@@ -172,7 +167,6 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
 
 
 def _other_id(document: Document) -> str | None:
-    """Return the id in the header, where it differs from the file's."""
     named = document.header.values.get("id")
     return named if isinstance(named, str) and named != document.id else None
 
@@ -242,7 +236,6 @@ def _targets(line: str, doc_id: str) -> Iterator[str]:
 
 
 def lines(inspection: Inspection) -> Iterator[Finding]:
-    """Check entries of the program's documents: signatures, seqs, reasons of the archive, origins."""
     edits = inspection.external
     for document in inspection.own():
         for number in document.malformed:
@@ -321,7 +314,6 @@ def _origins(inspection: Inspection) -> Iterator[Finding]:
 
 
 def misdated(inspection: Inspection) -> Iterator[Finding]:
-    """Find entries with a `when` that an older version's rule derived, though their words do not tell."""
     edited = {place.seq for place, _ in inspection.external.edited}
     for line in outdated(inspection.entries(*BUFFERS, TOPICS, ARCHIVE)):
         if line.seq not in edited:
@@ -339,7 +331,6 @@ def outdated(places: Iterable[Located]) -> Iterator[Located]:
 
 
 def stale(inspection: Inspection) -> Iterator[Finding]:
-    """Find live text that depends on a superseded line."""
     for one in recorded(inspection.view).stale() if inspection.complete else ():
         what = "the summary describes" if one.seq is None else "was drawn from"
         yield Finding("note", f"{what} line {one.on}, which line {one.by} superseded", one.where)
@@ -348,9 +339,8 @@ def stale(inspection: Inspection) -> Iterator[Finding]:
 def receipts(inspection: Inspection) -> Iterator[Finding]:
     """Find lines that receipts name and that stand nowhere; receipts that documents call alike.
 
-    A receipt gives the sha256 of each file after it. While a file is as the program left it, a line missing
-    from it is the program's fault: an error. Once a person changed the file (an edit, a checkout, a merge),
-    what they took out is theirs to take out: a note.
+    A line missing from a file that is as the program left it (its sha256) is an error; once a person changed
+    the file, what they took out is theirs to take out: a note.
     """
     by_label: dict[str, list[str]] = defaultdict(list)
     for receipt in inspection.receipts:
@@ -409,8 +399,7 @@ def _changed(inspection: Inspection, doc_id: str) -> int:
 
 
 def passed_over(inspection: Inspection) -> Iterator[Finding]:
-    """Find what does not count: settings not read or not trusted, broken packages, and files that no tool
-    shows although they may be meant as notes."""
+    """Find what does not count: settings, broken packages, and files that may be meant as notes."""
     library = inspection.library
     if not library.initialised and os.path.lexists(library.root / SETTINGS):
         what = "is a link or no file, so this counts as a folder of notes; put the settings themselves there"
@@ -425,7 +414,6 @@ def passed_over(inspection: Inspection) -> Iterator[Finding]:
 
 
 def machine_state(inspection: Inspection) -> Iterator[Finding]:
-    """Find what a crash left, what could not be put in place, what was lost."""
     root = inspection.library.root
     left = _entries(root / FOLDER)
     try:
@@ -452,8 +440,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def waiting(inspection: Inspection) -> Iterator[Finding]:
-    """Find what waits: archivings for approval while both lines are live, turns of which no answer of a model
-    was of use, receipts that git does not have."""
+    """Find what waits: for approval, for a usable answer of a model, for a commit."""
     library = inspection.library
     for row in awaiting(library) if inspection.complete else ():
         if row.code in CODES and not row.void:

@@ -172,14 +172,12 @@ def _of_lines(view: View, _: object, __: object) -> dict[str, Any]:
 
 
 def _count(view: View, documents: Iterable[str]) -> int:
-    """Count the signed lines of documents; only people's notes are read for it."""
     known = dict(view.lines.all("select name, entries from document where rank is not null"))
     ids = (one for one in documents if view.is_note(one) or not one.startswith(folders().ledgers))
     return sum(known[one] if one in known else len(view.document(one).entries) for one in ids)
 
 
 def lint(view: View) -> list[Finding]:
-    """Return what `lint` finds; its `fix` is what a person can do."""
     return run(LINT, checks.Inspection.of(view))
 
 
@@ -197,7 +195,6 @@ def scanner() -> Mapping[str, Callable[[str], Iterable[str]]]:
 
 
 def secrets(inspection: checks.Inspection) -> Iterator[Finding]:
-    """Find each line and each file name with a secret, in receipts and people's notes too."""
     for document in inspection.documents.values():
         if not (kinds := _detected("\n".join(document.lines), scanner())):
             continue
@@ -231,14 +228,12 @@ def _detected(text: str, kinds: Iterable[str]) -> list[str]:
 
 
 def unlawful_names(inspection: checks.Inspection) -> Iterator[Finding]:
-    """Find notes whose names some system cannot hold; the program's own names are portable."""
     for doc_id in inspection.view.ids("all"):
         if inspection.view.is_note(doc_id) and (why := unlawful(doc_id)):
             yield Finding("note", why, doc_id, "rename the file")
 
 
 def unbounded(inspection: checks.Inspection) -> Iterator[Finding]:
-    """Find documents far over their length, headings with hundreds of entries."""
     view = inspection.view
     limit = getattr(view.settings.of(view.spec.settings or object), "markdown_length", inf)
     for document in inspection.own(TOPICS):
@@ -258,7 +253,6 @@ def unbounded(inspection: checks.Inspection) -> Iterator[Finding]:
 
 
 def repeated(inspection: checks.Inspection) -> Iterator[Finding]:
-    """Find lines of topics that say what another one says, by the rule that consolidation goes by."""
     if not inspection.view.spec.has_entries:
         return
     lines: dict[int, Located] = {}
@@ -271,7 +265,6 @@ def repeated(inspection: checks.Inspection) -> Iterator[Finding]:
 
 
 def mixed_zones(inspection: checks.Inspection) -> Iterator[Finding]:
-    """Find documents or sessions with times of which only some have a zone; dates have none."""
     together: dict[str, list[Located]] = defaultdict(list)
     for document in inspection.own(CURRENT, TOPICS, EVIDENCE):
         session = document.header.values.get("session")

@@ -41,8 +41,7 @@ LENGTH = 30_000
 IGNORED = ".gitignore leaves out journal/, and commits are made of receipts; take it out of there"
 
 TIMEOUT = 3.0
-"""Seconds for one commit, with all that is asked before it. A receipt takes two at most, and others wait for
-the library's lock meanwhile (store/files.py)."""
+"""Seconds for one commit, two at most a receipt, while others wait for the lock (store/files.py)."""
 LOCK_WAIT = 0.25
 """Seconds that another git command is given to finish: editors look at a repository all the time."""
 
@@ -137,7 +136,6 @@ def _commit(files: Files, view: View, now: datetime) -> None:
 
 
 def uncommitted(files: Files, view: View) -> Uncommitted:
-    """Return what no commit has. Reads only."""
     try:
         repository = Repository(files.root)
         changed = repository.changed(_ours())
@@ -149,7 +147,6 @@ def uncommitted(files: Files, view: View) -> Uncommitted:
 
 
 def _fault(changed: Changed, view: View) -> str:
-    """Return what a person has to mend before anything can be committed; "" for nothing."""
     if changed.unmerged:
         return f"{changed.unmerged[0]} has an unresolved conflict"
     newest = [f"{doc_id}.md" for doc_id in receipt_ids(view)[-1:]]
@@ -167,7 +164,6 @@ def _ours() -> tuple[str, ...]:
 
 
 def _is_ours(path: str, files: Files) -> bool:
-    """Tell whether the program writes it: Markdown in its folders, no link, nothing half written."""
     hidden = any(part.startswith(".") for part in path.split("/"))
     plain = path.endswith(".md") and path.isprintable() and not hidden
     return plain and (files.is_plain(path) or not files.exists(path))
@@ -244,10 +240,7 @@ class Changed:
 
 
 class Repository:
-    """The work tree that a folder lies in, at its top or anywhere below.
-
-    NoRepository if there is none, GitUnusable if git is missing or refuses.
-    """
+    """The work tree around a folder; NoRepository if there is none, GitUnusable if git cannot be used."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -272,7 +265,6 @@ class Repository:
         return None
 
     def changed(self, paths: Sequence[str]) -> Changed:
-        """Return what is not committed of files and folders below the folder."""
         status = self._run(
             *("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"),
             *("--ignored=matching", "--ignore-submodules=all", "--", *paths),

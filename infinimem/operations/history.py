@@ -60,7 +60,6 @@ class Event:
 
 
 def history(view: View, seq: int) -> tuple[Event, ...]:
-    """Tell the story of a line; as `Memory.history`, of a snapshot."""
     records = recorded(view)
     if records.entry(seq) is None and not records.steps(seq):
         raise LibraryError(
@@ -94,7 +93,6 @@ def _story(records: Lineage, seq: int) -> Iterator[Event]:
 
 
 def _beginning(records: Lineage, seq: int) -> Iterator[Event]:
-    """Yield how an entry came to be, where that is no receipt's to tell."""
     entry, steps = records.entry(seq), records.steps(seq)
     if entry is None or (steps and steps[0].brings):
         return
@@ -133,7 +131,6 @@ def _now(records: Lineage, seq: int) -> Event:
 
 
 def _after(records: Lineage, seq: int) -> Iterator[Event]:
-    """Yield what came after it; of what replaced it also what replaced that."""
     known = {seq}
     pending = [seq]
     while pending:
@@ -174,7 +171,6 @@ class Blamed:
 def blame(
     view: View, doc_id: str, line: int | None = None, seen: Mapping[int, SeenLine] | None = None
 ) -> tuple[Blamed, ...]:
-    """Tell who put each line there; as `Memory.blame`, of a snapshot, with lines as they were last `seen`."""
     document = view.document(view.resolve(doc_id))
     count = len(document.lines)
     if line is not None and not 1 <= line <= count:
@@ -258,8 +254,7 @@ def _arrived(records: Lineage, place: Located, text: str, seen: Mapping[int, See
 
 
 def _written(records: Lineage, document: Document, steps: Sequence[tuple[str, str, str]]) -> Iterator[Blamed]:
-    """Yield of each line who wrote it if it is no entry: a receipt, whose way back names it, or a person;
-    `steps` are `Lineage.changes`."""
+    """Yield who wrote each line that is no entry: a receipt, whose way back names it, or a person."""
     doc_id, in_header = document.id, range(1, document.header.end + 1)
     texts = [(number, document.text_line(number)) for number in range(1, len(document.lines) + 1)]
     if doc_id.startswith(JOURNAL):

@@ -96,8 +96,6 @@ class StaleDependent:
 
 @dataclass(frozen=True)
 class _Told:
-    """A receipt, and what it did to each line."""
-
     receipt: Receipt
 
     @cached_property
@@ -110,11 +108,7 @@ class _Told:
 
 
 class Lineage:
-    """What the files and the receipts of a snapshot together know of each line.
-
-    Args:
-        told: receipts that were read already, by id.
-    """
+    """What the files and the receipts of a snapshot know of each line; `told` were read already, by id."""
 
     def __init__(self, view: View, told: Mapping[str, _Told]) -> None:
         self.view = view
@@ -130,7 +124,6 @@ class Lineage:
 
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
-        """All receipts, oldest first; each of them is read."""
         return tuple(map(self.receipt, self._journal))
 
     def latest(self, most: int) -> list[Receipt]:
@@ -155,7 +148,6 @@ class Lineage:
         return max(self.view.max_seq, *rows, *(receipt.high for receipt in self.receipts), 0)
 
     def steps(self, seq: int) -> Sequence[LineStep]:
-        """Return what receipts did to a line, oldest first."""
         receipts = sorted(self._traced(_ROW, seq), key=_by_number)
         return [step for doc_id in receipts for step in self._read(doc_id).steps.get(seq, ())]
 
@@ -188,7 +180,6 @@ class Lineage:
         return sorted(seqs)
 
     def said(self, seq: int) -> TurnRef | None:
-        """Return the turn with this seq; None if no turn has it."""
         place = self.view.entry(seq)
         return self.turn(place) if place and place.doc_id.startswith(EVIDENCE) else None
 
@@ -200,11 +191,9 @@ class Lineage:
         )
 
     def turns(self, entry: Entry) -> tuple[TurnRef, ...]:
-        """Return the turns that an entry was said in."""
         return tuple(filter(None, map(self.said, self.ancestors(entry))))
 
     def behind(self, doc_id: str) -> list[TurnRef]:
-        """Return the turns that a record comes from, as far as they are there."""
         return [turn for seq in self._turns(doc_id) if (turn := self.said(seq))]
 
     def _turns(self, doc_id: str) -> tuple[int, ...]:
@@ -216,7 +205,6 @@ class Lineage:
         return self.view.document(ids[-1]) if ids and not self.view.is_note(ids[-1]) else None
 
     def holding(self, seq: int) -> list[str]:
-        """Return ids of the records that come from a turn."""
         records, pending = set[str](), [*self._traced(_HELD, seq)]
         while pending:
             if (record := pending.pop()) not in records:
@@ -231,7 +219,6 @@ class Lineage:
         return successor(place.headings[-1]) if place and is_archived and place.headings else None
 
     def heirs(self, seq: int) -> dict[int, str]:
-        """Return lines that came after a line or from it, and why."""
         place = self.view.entry(seq)
         is_live = place is not None and not place.doc_id.startswith(ARCHIVE)  # again, where that was undone
         known = {heir[1]: heir[0] for step in self.steps(seq) if (heir := successor(step.row.why))}
@@ -248,16 +235,13 @@ class Lineage:
         return heirs
 
     def drawn(self, seq: int) -> list[Located]:
-        """Return the lines that were drawn from one: of a buffer, of topics, of the archive."""
         return self._places(_DRAWN, seq)
 
     def superseded(self, seq: int) -> list[Located]:
-        """Return the lines of the archive that one superseded, the newest first."""
         return sorted(self._places(_SUPERSEDED, seq), key=lambda place: -place.seq)
 
     def stale(self) -> tuple[StaleDependent, ...]:
-        """Return everything live that depends on a superseded line, by place: an entry on the lines that it
-        was drawn from, a summary on those that `aux.from` names."""
+        """Return by place what depends on a superseded line: entries by `origin`, summaries by `aux.from`."""
         stale = (
             StaleDependent(where, one, seq, heir)
             for seq, heir in self._heirs_of_archived().items()
@@ -278,8 +262,7 @@ class Lineage:
         return {seq: heir for seq, heir in heirs.items() if self.view.entry(heir)}
 
     def _dependents(self, seq: int) -> Mapping[str, int | None]:
-        """Return the live entries that come from a line, also through others that are gone, by place; and the
-        summaries that describe it."""
+        """Return by place the live entries that come from a line, and the summaries that describe it."""
         places: dict[str, int | None] = dict.fromkeys(self._traced(_DESCRIBED, seq))
         query = "select line from trace where kind in (?, ?) and seq = ?"
         seqs = [seq]
@@ -311,7 +294,6 @@ class Lineage:
 
 
 def recorded(view: View) -> Lineage:
-    """Return what a snapshot tells of its lines."""
     return view.derived(_recorded)
 
 
@@ -392,7 +374,6 @@ def _standing(document: Document) -> Iterator[_Trace]:
 
 
 def _key(*words: str) -> int:
-    """Return what stands for words in a row."""
     text = "\0".join(words).encode("utf-8", "surrogateescape")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), signed=True)
 
@@ -414,7 +395,6 @@ def replaced_by(headings: Sequence[str]) -> int:
 
 
 def session_of(place: Located, view: View) -> str | None:
-    """Return the session of a turn; None for an entry."""
     if not place.doc_id.startswith(EVIDENCE):
         return None
     named = place.entry.fields.get("session") or view.document(place.doc_id).header.values.get("session")

@@ -75,7 +75,6 @@ def awaiting(library: Library) -> tuple[ReviewItem, ...]:
 
 
 def _turns(view: View) -> Iterator[Located]:
-    """Yield the turns that await approval."""
     for doc_id in view.below(spec.WAITING):
         yield from view.document(doc_id).entries if not doc_id.startswith(spec.REFUSED_TURNS) else ()
 

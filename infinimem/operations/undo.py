@@ -35,7 +35,6 @@ _WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undated", "und
 _BY_HAND = ("deleted", "moved by hand")
 """Reasons of rows that tell what a person had done before."""
 _PASSED = (FORGET, RENAME)
-"""Receipts that are not undone."""
 
 
 def undo(library: Library, receipt_id: str | None = None, together: bool = False) -> tuple[Receipt, ...]:

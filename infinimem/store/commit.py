@@ -392,7 +392,8 @@ class Installation:
         """
         step = self._step
         slots = {slot: self._staged_in(slot) for slot in self._files.beside(step.slot)}
-        ours = (step.old, step.new, *slots.values())
+        named = (part for slot in slots for part in slot.removeprefix(step.slot).split("."))
+        ours = (step.old, step.new, *(part for part in named if len(part) == NAMED))
         for slot, staged in slots.items():
             theirs = self._read(slot)
             if theirs is None or digest(theirs).startswith(ours):
@@ -405,7 +406,7 @@ class Installation:
                 if digest(standing).startswith(staged):
                     self._note_save()
                     self._settle(standing, theirs)
-                    self._files.rename(slot, self._free(digest(made)[:NAMED]))  # it is brought back once
+                    self._renamed(slot, made)  # it is brought back once
                     return True
             self._set_aside(theirs, slot)
         return False
@@ -502,8 +503,13 @@ class Installation:
         self._files.stage(path, data or b"")
         self._files.sync_folder_of(path)
         if slot:
-            self._files.rename(slot, self._free(digest(data)[:NAMED]))
+            self._renamed(slot, data)
         return path
+
+    def _renamed(self, slot: str, data: bytes | None) -> None:
+        """Name a slot after what is done with it; what was staged there before stays known as ours."""
+        before = slot.removeprefix(self._step.slot)[:200]  # a name has 255 bytes at most
+        self._files.rename(slot, self._free(f"{digest(data)[:NAMED]}{before}"))
 
 
 def replay(moves: Moves, theirs: Document) -> Document:

@@ -186,7 +186,6 @@ def placed(part: EvidencePart, view: View) -> list[Located]:
 
 
 def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
-    """Return the file of a turn: of the parts of a session the first."""
     day, folder = (turn.time or now)[:10], WAITING if view.settings.write.approve else EVIDENCE
     if not turn.session:
         return f"{folder}{day}"
@@ -202,7 +201,6 @@ def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
 
 
 def _with_room(home: str, size: int, open_parts: dict[str, EvidencePart], view: View) -> EvidencePart:
-    """Return the file, or the part after it that still has room for `size` bytes."""
     number, doc_id = 1, home
     while True:
         part = open_parts.get(doc_id)

@@ -1,8 +1,7 @@
 """What people, and merges of clones, did to the files since the program last looked: found, and taken in.
 
-Typed items are signed, copies renumbered, edits and deletions noted; texts stay as they are. After a git
-merge of clones several lines may share a seq. Entries cite by number: where several turns have a number that
-an entry cites, it cites all of them. Pure. Source: docs/FORMAT.md, Entry and Merged clones.
+Typed items are signed, copies renumbered, edits and deletions noted; texts stay as they are. Pure.
+Source: docs/FORMAT.md, Entry and Merged clones.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ from infinimem.store.view import View, without_seqs
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
 Lines = Mapping[int, Sequence[Located]]
-"""Lines by the seq that they have."""
 Position = tuple[str, int]
-"""Document and line."""
 
 
 def position(line: Located) -> Position:
@@ -180,7 +177,6 @@ def _ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator
 
 
 def _rivals(turns: Lines, entries: Lines) -> Lines:
-    """Return lines that differ, by a seq that all of them have or had."""
     every = [line for lines in (*turns.values(), *entries.values()) for line in lines]
     doubled = {seq for line in every for seq in former(line.entry)} | (turns.keys() & entries.keys())
     doubled.update(seq for lines in (turns, entries) for seq in lines if len(lines[seq]) > 1)
@@ -197,9 +193,6 @@ def _candidates(entry: Located, lines: Sequence[Located]) -> list[Located]:
     if not any(line.doc_id.startswith(EVIDENCE) for line in others):
         return others
     return [line for line in others if line.doc_id.startswith(EVIDENCE) or line.text == entry.text]
-
-
-# ── what is to be noted as seen ─────────────────────────────────────────────────────────────────
 
 
 def followed(known: Mapping[int, SeenLine], places: Iterable[Located]) -> Changes:
@@ -236,9 +229,6 @@ def tracked(view: View) -> list[str]:
 def live(view: View) -> list[str]:
     """Return the documents of entries that stand, or await approval: CURRENT, INBOX and topics."""
     return [*(one for one in BUFFERS if one in view and view.initialised), *view.owned(TOPICS)]
-
-
-# ── taken in ───────────────────────────────────────────────────────────────────────────────────
 
 
 def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:

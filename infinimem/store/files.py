@@ -223,7 +223,6 @@ class Files:
 
     @contextmanager
     def _both(self, one: str, other: str) -> Iterator[tuple[At, At]]:
-        """Give two names to a call that changes both; make the folder of the second."""
         with (
             explained("write", other),
             located(self.root, one) as first,
@@ -277,10 +276,7 @@ class Files:
 
     @contextmanager
     def _writing(self, *those: At) -> Iterator[None]:
-        """Touch the folders of documents that change, which tells every process of it.
-
-        A folder that nobody else changed since it was listed need not be listed again.
-        """
+        """Touch the folders of documents that change, which tells every process of it."""
         mine = [(at, at.path[: at.path.rfind("/") + 1]) for at in those if shows(at.path)]
         known = [self.states.get(name) == folder_state(os.fstat(at.folder.descriptor)) for at, name in mine]
         try:

@@ -30,8 +30,7 @@ NO_NOTES = (
     "*(SFConflict *",
     *("node_modules/", "bower_components/", "site-packages/", "**/logseq/bak/", "**/logseq/version-files/"),
 )
-"""Patterns of .gitignore for a folder of notes: copies that programs make of a file that two changed, other
-people's packages, backups of programs for notes."""
+"""Patterns of .gitignore for a folder of notes: conflicted copies, other people's packages, backups."""
 LEFT_OUT = "left out by a pattern of [notes] ignore, .gitignore or our own"
 UNREADABLE = "it cannot be read; check its permissions"
 ENDINGS = (".md", ".markdown", ".mdown", ".mkd")
@@ -64,9 +63,6 @@ def explained(action: str, path: object) -> Iterator[None]:
             way = f"{error.filename} is a link or a file"
             why = f"{way}; put a folder in its place, the library follows no links"
         raise LibraryError(f"cannot {action} {path}: {why}") from error
-
-
-# ── the way to a folder ─────────────────────────────────────────────────────────────────────────
 
 
 def is_inside(path: str) -> bool:
@@ -147,9 +143,6 @@ def _close(folder: Folder) -> None:
 
 def _no_folder(path: str) -> NotADirectoryError:
     return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-
-
-# ── what lies in it ─────────────────────────────────────────────────────────────────────────────
 
 
 class Stamp(NamedTuple):

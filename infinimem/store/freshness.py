@@ -1,18 +1,10 @@
 """What lies in a library now, without looking at every file at every call: states, and parsed documents.
 
-In: the folder. Out: a `DocumentStates`, the state of each document. A call looks at
+In: the folder. Out: a `DocumentStates`, the state of each document. What each call looks at and why that is
+enough: docs/RELIABILITY.md, What a call sees.
 
-    folder times    of all folders: what came, went or was renamed, by anybody, is seen by the next call. So
-                    is what infinimem writes in any process, for it touches the folder of what it wrote
-    named files     those that the watcher named, or somebody doubts
-    known files     in a small library: what another program wrote in place
-    every file      in a new process, and BOUND seconds after the last such look where nothing is watched: in
-                    a larger library only this sees what another program wrote in place
-
-Under the lock this is as safe as listing every file. What other processes of infinimem wrote is known
-exactly. A person's save that was not seen yet might as well come a moment later, and then the transaction,
-which looks at the bytes that it replaces, finds it. For the same reason a writer that `is_recent` may record
-turns by looking at the files alone that they go to.
+Under the lock this is as safe as listing every file. A person's save that was not seen yet might as well
+come a moment later, and then the transaction, which looks at the bytes that it replaces, finds it.
 """
 
 from __future__ import annotations
@@ -43,8 +35,7 @@ if TYPE_CHECKING:
 SMALL = 300
 """Documents up to which every call looks at every one that is known: that takes a millisecond."""
 BOUND = 2.0
-"""Seconds until another program's edit in place is seen where nothing is watched. Nothing is before that
-either: most processes do not live that long."""
+"""Seconds until another program's edit in place is seen where nothing is watched, as at first nothing is."""
 REST, SHARE = 30.0, 100
 """Seconds between two looks at every file where the folder is watched, or so many times what one takes."""
 GRACE_NS = 3_000_000_000
@@ -217,7 +208,6 @@ class Freshness:
         return len(self._listing.stamps) + len(self._listing.oversized) <= self._small
 
     def _look_at_some(self, named: Collection[str]) -> None:
-        """Look at folders whose times changed, and at files that were named, doubted, or written by us."""
         root = self._files.root
         doubted, self._doubted = {*named, *self._doubted}, set()
         while self._files.written:
@@ -245,7 +235,6 @@ class Freshness:
         self._listing = self._listing.changed(states, self._limit)
 
     def _known(self, new: Mapping[str, FolderListing]) -> dict[str, Stamp]:
-        """Note folders as they were listed; return the documents in them."""
         self._folders.update(new)
         self._files.states.update((name, one.state) for name, one in new.items() if one.state)
         return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}

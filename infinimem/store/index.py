@@ -3,11 +3,9 @@
     <cache>/<16 hex>/index-STRATEGY/index.db      SQLite, in WAL mode, never synced: it may go at any time
 
 In: a library's documents and the states of their files. Out: `Lines`, what one view asks of its lines: where
-a seq stands, what cites it, what is still to be drawn from. A document that changed has its rows deleted and
-inserted, one that was appended to gets more of them; nothing else is looked at. A view asks in a read
-transaction of its own, begun when it asks first, so that it says the same while others write. Ids of rows are
-never used twice. What cannot be read is made anew; without a cache on a local disk the index lies in a
-temporary folder of the process, and what no files show is kept in memory.
+a seq stands, what cites it, what is still to be drawn from. A view asks in a read transaction of its own,
+begun when it asks first, so that it says the same while others write. Ids of rows are never used twice.
+Where else it lies, and when it is made anew: docs/SEARCH.md, One engine.
 """
 
 from __future__ import annotations
@@ -145,7 +143,6 @@ class Index:
         self._forget()
 
     def _forget(self) -> None:
-        """Know nothing, as a new process does."""
         self._db: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
         self._pinned: set[sqlite3.Connection] = set()
@@ -156,13 +153,10 @@ class Index:
         self._inode = 0
 
     def _drop(self) -> None:
-        """Close what no view asks just now, and know nothing."""
         unused = self._connections - self._pinned
         _close(unused)
         self._connections -= unused
         self._forget()
-
-    # ── for views ───────────────────────────────────────────────────────────────────────────────
 
     def lines(self, view: Shown) -> Lines:
         """Take in what changed, and return what a view may ask from now on."""
@@ -240,12 +234,9 @@ class Index:
         return folder if folder is not None and not _is_remote(folder) else self._made()
 
     def _made(self) -> Path:
-        """Make a folder that goes with this process."""
         folder = tempfile.mkdtemp(prefix="infinimem-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder)
-
-    # ── opening ─────────────────────────────────────────────────────────────────────────────────
 
     def _connected(self) -> sqlite3.Connection:
         folder = self.folder
@@ -267,7 +258,6 @@ class Index:
         return db
 
     def _found(self) -> int:
-        """Return the inode of index.db; 0 if it is not there."""
         with suppress(OSError):
             return os.lstat(f"{self.folder}/index.db").st_ino
         return 0
@@ -295,7 +285,6 @@ class Index:
     # ── taking in what changed ──────────────────────────────────────────────────────────────────
 
     def _update(self, view: Shown) -> None:
-        """Make the rows say what a view's files do, as far as they still read so."""
         if self._db is not None and self._root is not None and self._found() != self._inode:
             self._drop()  # a `forget` deleted it, or somebody else
             self.__dict__.pop("folder", None)
@@ -323,7 +312,6 @@ class Index:
         self._listing = listing
 
     def _is_changed(self, name: str, stamps: Mapping[str, Stamp], view: Shown) -> bool:
-        """Return whether a document's rows say another state than the view's, and the file that one."""
         known, stamp = self._known.get(name), stamps.get(name)
         if (known[1] if known else None) == stamp:
             return False
@@ -337,7 +325,6 @@ class Index:
         return stamp is not None and stamp[:2] > known[1][:2]
 
     def _refresh(self, db: sqlite3.Connection) -> list[str]:
-        """Look at what other processes took in; return the documents."""
         seen = db.execute("pragma data_version").fetchone()[0]
         if seen == self._seen:
             return []
@@ -359,7 +346,6 @@ class Index:
         return names
 
     def _note_drawn(self, db: sqlite3.Connection, view: Shown) -> None:
-        """Have turns wait no more that were drawn from since, or again where that list was lost."""
         drawn = view.drawn if view.spec.lists_turns else None
         name, upto = ("/".join(drawn.key), drawn.upto) if isinstance(drawn, Seqs) else ("", 0)
         known, last = db.execute("select list, upto from meta").fetchone()
@@ -382,16 +368,12 @@ _GIVEN = "(select value from json_each(?))"
 
 
 class _Update:
-    """One portion of an update, in a transaction."""
-
     def __init__(self, index: Index, db: sqlite3.Connection, view: Shown, once: bool) -> None:
         self._index, self._db, self._view = index, db, view
         self._read = view.stored.read if once and view.stored else view.document
-        """Documents that are read for this alone are not kept; topics are read for their titles too."""
         self._asked: set[int] = set()
         """Seqs of which it may have changed whether they wait, or stand twice."""
         self._rows: dict[str, list[tuple[Any, ...]]] = {"line": [], "mark": [], "name": [], "cite": []}
-        """What is to be inserted, by table."""
 
     def take(self, names: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
         """Take documents in, or out where they have no stamp."""
@@ -425,7 +407,6 @@ class _Update:
         index._version = self._version
 
     def _document(self, name: str) -> Document | None:
-        """Read one of the program's own documents; of others only the name counts here."""
         view = self._view
         own = (*RANKS, *view.spec.folders)
         if view.is_note(name) or not name.startswith(own):
@@ -433,7 +414,6 @@ class _Update:
         return view.document(name) if name.startswith(TOPICS) else self._read(name)
 
     def _insert(self, name: str, stamp: Stamp, document: Document | None) -> int:
-        """Insert a document's rows; return its id."""
         rank = next((at for at, folder in enumerate(RANKS) if document and name.startswith(folder)), None)
         session = _session(document) if rank == SAID else None
         columns = "name, version, mtime, size, inode, rank, session"
@@ -502,7 +482,6 @@ class _Update:
         db.execute("insert or replace into gone values(?, ?)", (name, self._version))
 
     def _settle(self) -> None:
-        """Insert what was gathered; say which of the seqs stand twice, and which wait."""
         db, view = self._db, self._view
         for table, rows in self._rows.items():
             if rows:
@@ -537,7 +516,6 @@ def _session(document: Document | None) -> str | None:
 
 
 def _is_remote(folder: Path) -> bool:
-    """Return whether a folder lies on a network file system, as far as the system tells."""
     best = kind = ""
     with suppress(OSError):
         for row in Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines():

@@ -26,15 +26,7 @@ from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedRe
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
 from infinimem.store import sequence, state, withheld
-from infinimem.store.commit import (
-    LATEST,
-    Conflict,
-    commit,
-    displaced,
-    recheck,
-    recover,
-    unfinished,
-)
+from infinimem.store.commit import LATEST, Conflict, commit, displaced, recheck, recover, unfinished
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, Stamp, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
@@ -230,8 +222,6 @@ class Library:
         parsed = Parsed(files, initialised=False)
         return parsed, Freshness(files, parsed.limit, left_out=self.left_out(files))
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
-
     def view(self) -> View:
         """Return the library as it is now; the same object as long as no file changes."""
         own = listing = self.fresh.look()
@@ -291,8 +281,6 @@ class Library:
         from infinimem.store.receipts import receipts_of
 
         return tuple(receipts_of(self.view())) if self.initialised else ()
-
-    # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def record(self, turns: Sequence[Turn]) -> tuple[Located, ...]:
         """Write turns to the evidence log, durably, but for marked ones that are there; return the new lines.
@@ -421,8 +409,6 @@ class Library:
         """Return every line as it was last seen, by seq."""
         return state.SeenLines(self.files).load()
 
-    # ── for the store's operations ──────────────────────────────────────────────────────────────────────────
-
     def demand_initialised(self) -> None:
         """Raise NotALibrary for a folder of notes, a LibraryError for a library opened for reading only."""
         if self.read_only:
@@ -495,7 +481,6 @@ class Library:
         return Applied(now, receipt, added)
 
     def _head(self, strategy: str, model: str, usage: Usage, began: datetime | None) -> Receipt:
-        """Begin a receipt with what the caller knows; `commit` fills in what happened."""
         seconds = (self.clock() - began).total_seconds() if began else 0.0
         return Receipt(0, "", self._now(), strategy, model, usage, seconds, (), ())
 

@@ -1,8 +1,7 @@
 """A document's line map, and the way back from one version of it to the one before.
 
-A line map has a row a line: `@41` for the entry with that seq or its tombstone, `>text` for any other line,
-`\\bom` and `\\no newline` for what stands in no line. What leads back is a diff of two line maps: it quotes
-no entry but those whose very line changed, and putting the entries back along it restores every byte.
+A line map has a row a line: `@41` for the entry with that seq or its tombstone, `>text` for any other line.
+A diff of two leads back and restores every byte; docs/FORMAT.md has its form (`## Before`).
 """
 
 from __future__ import annotations

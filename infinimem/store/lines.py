@@ -91,8 +91,6 @@ def common_time(times: Iterable[str | None]) -> str | None:
     return distinct.pop() if len(distinct) == 1 else dates.pop() if len(dates) == 1 else None
 
 
-# ── what a view asks the index ──────────────────────────────────────────────────────────────────
-
 ID, STEM, ALIAS, SPEAKER = range(4)
 """Kinds of names; the last are of those who said something, as they stand."""
 RANKS = (ARCHIVE, INBOX, CURRENT, TOPICS, EVIDENCE)

@@ -50,7 +50,9 @@ _LINK = re.compile(r"\[\[([^\[\]|#]+)")
 HEADER_KEYS = frozenset(
     {"id", "title", "summary", "token_count", "created_time", "update_log", "aux", "aliases", SEE_ALSO}
 )
-"""The keys of a topic document's header that the program writes; all others are a person's."""
+"""The keys of a topic document's header that the program writes, and `TYPE`; all others are a person's."""
+TYPE = ("type", "topic")
+"""By which other programs tell a topic document from pages of other kinds."""
 
 LOG_LENGTH = 20
 """Entries of a document's update_log; the journal has all."""
@@ -117,8 +119,6 @@ def _turns(seqs: Collection[int], view: View) -> set[int]:
 
 
 def _current(plan: Plan, base: View, now: View) -> Plan:
-    """Return the plan without what it says of lines that left their place since it was made."""
-
     def stays(seq: int) -> bool:
         was, place = base.entry(seq), now.entry(seq)
         return was is None or (place is not None and place.doc_id == was.doc_id)
@@ -135,7 +135,6 @@ def _current(plan: Plan, base: View, now: View) -> Plan:
 
 
 def _overtaken(plan: Plan, base: View, now: View) -> tuple[Reason, ...]:
-    """Return what the plan was made from and is no more: a line forgotten since, a record that changed."""
     if last_forget(base) != last_forget(now):
         return (Reason("FORGOTTEN", (), "lines were forgotten since, and its words may quote them"),)
 
@@ -310,8 +309,6 @@ class _PlanRenderer:
                 del self._documents[put.doc_id]
         return self._result
 
-    # ── lines ───────────────────────────────────────────────────────────────────────────────────
-
     def _line(self, seq: int, add: NewEntry) -> str:
         origins = [place.entry for place in map(self._view.entry, add.origin) if place is not None]
         fields = {}
@@ -336,8 +333,6 @@ class _PlanRenderer:
             with_block_id=self._view.settings.block_ids,
         )
 
-    # ── documents ───────────────────────────────────────────────────────────────────────────────
-
     def _get(self, doc_id: str) -> Document:
         edited = self._documents.get(doc_id)
         if edited is not None:
@@ -357,7 +352,6 @@ class _PlanRenderer:
         self._documents[doc_id] = document
 
     def _put_turns(self, doc_id: str, lines: Sequence[law.Line]) -> None:
-        """Put turns into a document of evidence, in the order in which they were said."""
         document = self._get(doc_id)
         if not document.lines and (place := self._view.entry(lines[0][0])):  # it begins as that of before
             old = self._view.document(place.doc_id)
@@ -368,14 +362,11 @@ class _PlanRenderer:
         self._documents[doc_id] = document.without({seq for seq, _ in later}).insert(ordered)
 
     def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
-        """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""
         documents = self._documents
         emptied = {
             doc_id: document
             for doc_id in takers
-            if (document := documents[doc_id])
-            and doc_id.startswith(TOPICS)
-            and is_emptied(document, HEADER_KEYS)
+            if (document := documents[doc_id]) and doc_id.startswith(TOPICS) and is_emptied(document)
         }
         documents.update(dict.fromkeys(emptied))
         for doc_id, document in emptied.items():
@@ -406,7 +397,6 @@ class _PlanRenderer:
         self._link(doc_id for doc_id in there if doc_id.startswith(TOPICS))
 
     def _link(self, written: Iterable[str]) -> None:
-        """Bring the links of these topics up to date; `dangling` drops those that lead nowhere."""
         changed = {doc_id: new for doc_id, new in self._documents.items() if doc_id.startswith(TOPICS)}
         if not changed:
             return
@@ -422,7 +412,6 @@ class _PlanRenderer:
             self._documents[doc_id] = headed(self._get(doc_id), _see_also(best))
 
     def _former_name(self, doc_id: str) -> str | None:
-        """Return the stem that a topic had before a person renamed it, while its header still says so."""
         if doc_id not in self._view:
             return None
         named = self._view.document(doc_id).header.values.get("id")
@@ -431,7 +420,6 @@ class _PlanRenderer:
         return named.rsplit("/", 1)[-1]
 
     def _topic(self, document: Document, fresh: Derived, op: str) -> Document:
-        """Return the document with its header; what no fresh text says of it stays as it is."""
         new = document.id not in self._view
         log = document.header.values.get("update_log", ())
         rows = [row for row in log if isinstance(row, dict)] if isinstance(log, list) else []
@@ -454,6 +442,7 @@ class _PlanRenderer:
             aux += ", unverified: true"
         header: dict[str, str | None] = {
             "id": quote(document.id),
+            **(dict([TYPE]) if TYPE[0] not in document.header.values else {}),
             **({"title": quote(title)} if (title := one_line(clean_text(fresh.title))) else {}),
             "summary": quote(one_line(clean_text(summary))),
             "token_count": str(tokens.count(document.body)),
@@ -471,13 +460,20 @@ class _PlanRenderer:
         return headed(document, header)
 
 
-def is_emptied(document: Document, keys: Collection[str]) -> bool:
-    """Return whether nothing of a person's or of the memory is left in it, but these header keys."""
+def foreign_keys(document: Document) -> set[str]:
+    """Return the keys of its header that a person gave it."""
+    return {
+        key
+        for key, value in document.header.values.items()
+        if key not in HEADER_KEYS and (key, value) != TYPE
+    }
+
+
+def is_emptied(document: Document, keys: Collection[str] = ()) -> bool:
+    """Return whether nothing of a person's or of the memory is left in it, but these header keys and ours."""
     holds = document.entries or document.unsigned or document.has_prose
     head = document.lines[: document.header.end]
-    return not (
-        holds or document.header.values.keys() - keys or any(line.lstrip()[:1] == "#" for line in head)
-    )
+    return not (holds or foreign_keys(document) - {*keys} or any(line.lstrip()[:1] == "#" for line in head))
 
 
 def described(document: Document) -> tuple[int, ...]:
@@ -528,7 +524,6 @@ def topic_names(
 def _renamed(
     before: Mapping[str, TopicNames], changed: Mapping[str, Document | None]
 ) -> Mapping[str, TopicNames]:
-    """Return the same once these topics read so; None for one that is gone."""
     now = {doc_id: names for doc_id, names in before.items() if doc_id not in changed}
     for doc_id, document in changed.items():
         if document:

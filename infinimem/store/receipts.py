@@ -1,8 +1,6 @@
 """Receipts: what a transaction did, as a Markdown file of the journal.
 
-The table has a row for every seq touched; files and notes stand in the body too, for a header is bounded and
-they are not. `## As it was` quotes lines that a person changed, `## Before` leads back to the bytes before
-(line_map.py).
+Its form: docs/FORMAT.md. `## Before` leads back to the bytes before (line_map.py).
 """
 
 from __future__ import annotations
@@ -58,7 +56,6 @@ def next_number(view: View) -> int:
 
 
 def _highest(view: View, known: tuple[int, int] | None, changed: Collection[str] | None) -> tuple[int, int]:
-    """Return the highest number of a receipt, and that of a `forget`."""
     fresh = [doc_id for doc_id in changed or () if doc_id.startswith(JOURNAL)]
     if known is None or not all(doc_id in view for doc_id in fresh):
         known, fresh = (0, 0), list(view.below(JOURNAL))
@@ -162,7 +159,6 @@ class Checksums:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A Markdown table; a "|" in a cell stands behind a backslash."""
     return [row_of(head), row_of(["---"] * len(head)), *map(row_of, rows)]
 
 

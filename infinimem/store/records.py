@@ -1,8 +1,6 @@
 """Records of strategies that keep no signed lines: what their headers say of where they come from.
 
-All say it alike. `evidence` lists turns, `{ref: 212}` or a run `{ref: 51-57}`, and the records that it was
-made of, `{record: u-000212}`; `links` lists `{type: version, to: u-000212}`.
-Source: docs/FORMAT.md, Records.
+All say it alike: docs/FORMAT.md, Records.
 """
 
 from __future__ import annotations

@@ -42,9 +42,6 @@ _SIGNED = "- <seq="
 _DONE = b"-\n"
 
 
-# ── the counter ─────────────────────────────────────────────────────────────────────────────────
-
-
 def high_water(files: Files) -> int | None:
     """Return the durable mark; None if the machine state is lost or garbled."""
     return whole((files.read(MARK) or b"").decode("ascii", "replace").strip())
@@ -96,9 +93,6 @@ def allocate(files: Files, count: int, on_disk: int, named: Callable[[], int]) -
         files.replace(MARK, f"{min(end + (BLOCK if boot else 0), MAX_SEQ)}\n".encode())
     _hint(files, end)
     return first
-
-
-# ── torn tails ──────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager

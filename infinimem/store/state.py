@@ -4,9 +4,8 @@
 
 Written after a turn is acknowledged, and never synced: it may be deleted, or lost with the power. Then all
 that was said before the newest cited turn counts as drawn from (turns are taken in order, so what is still to
-do is the end), and lines count as new. A copy serves nobody: the file names the place and the file it was
-made for. Elsewhere, where it is damaged or none of ours, it is deleted and made anew; a reader has an empty
-one in memory.
+do is the end), and lines count as new. What serves nobody, as a copy, is made anew (docs/FORMAT.md, Machine
+state); a reader has an empty one in memory.
 
 SQLite opens by path. So each look first sees, without following a link, that a plain file is there, and no
 journal beside it that leads elsewhere: SQLite would delete what that names. Who writes holds the lock.
@@ -28,12 +27,13 @@ from stat import S_ISDIR, S_ISREG
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from weakref import ref
+from zlib import crc32
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
-from infinimem.markdown.signature import format_seqs
+from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import AGAIN, KINDS, TRIES, Unanswered, Usage
 from infinimem.spec import StrategySpec
 from infinimem.store.files import LOCK_TIMEOUT, MAX_OWNED, STAGED, Files
@@ -45,7 +45,6 @@ BESIDE = ("journal", "wal", "shm")
 DRAWN, REFUSED = "drawn", "refused"
 """Lists of turns: drawn from (by a strategy of records `drawn-NAME`), and those that nothing came of."""
 LISTED = 20
-"""Seqs that a message names."""
 
 _SCHEMA = """
 CREATE TABLE meta (id TEXT, place TEXT, inode INTEGER, changes INTEGER, lines INTEGER);
@@ -67,9 +66,6 @@ _WORDS = {
     sqlite3.SQLITE_BUSY: "another program holds it; try again",
     sqlite3.SQLITE_READONLY: "it may only be read, or is another meanwhile; try again",
 }
-
-
-# ── the file ────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Unusable(LibraryError):
@@ -164,7 +160,6 @@ _FORKED: list[State] = []
 
 
 def _open(files: Files) -> State:
-    """Return the connection to the file as it is now."""
     stamp, known = _look(files), files.state
     if known is not None and known.serves(stamp):
         return cast(State, known)
@@ -182,7 +177,6 @@ def _open(files: Files) -> State:
 
 
 def _look(files: Files) -> Stamp | None:
-    """Return the file's stamp; None where SQLite may open nothing."""
     with explained("read", PATH), suppress(FileNotFoundError, NotADirectoryError):
         folder, info = os.lstat(f"{files.root}/{FOLDER}"), os.lstat(f"{files.root}/{PATH}")
         is_plain = S_ISDIR(folder.st_mode) and S_ISREG(info.st_mode)
@@ -235,6 +229,7 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
+    _take_over(files, tables)
     tables.execute("COMMIT")
     return State(files, stamp, tables, False)
 
@@ -245,7 +240,6 @@ def _place(files: Files) -> str:
 
 
 def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
-    """Change the tables, all at once; in a new file, if there is none of use."""
     state = _open(files)
     if state.on_disk:
         with suppress(_Unusable):
@@ -258,7 +252,7 @@ def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
 
 
 def _make(files: Files, state: State) -> None:
-    """Write what is in memory to a file that is whole before it has its name."""
+    """Write what is in memory to a file that is whole before it has its name; drop the lists it replaces."""
     staged = f"{FOLDER}/{STAGED}"
     files.stage(staged, b"", durable=False)
     info = files.lstat(staged)
@@ -266,6 +260,8 @@ def _make(files: Files, state: State) -> None:
     files.stage(staged, state.connection.serialize(), durable=False)
     clear(files)
     files.rename(staged, PATH)
+    for path in _older(files):
+        files.remove(path, durable=False)
 
 
 def _claim(files: Files, tables: sqlite3.Connection, inode: int) -> None:
@@ -295,15 +291,12 @@ def check(files: Files, claim: bool = False) -> None:
 
 
 def compact(files: Files) -> None:
-    """Leave nothing in the file of what was deleted from it."""
+    """Leave nothing in the file of what was deleted from it; it replaces lists of earlier versions first."""
     state = _open(files)
     if state.on_disk:
         state.query("VACUUM")
     else:
         _make(files, state)
-
-
-# ── lists of turns ──────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, eq=False)
@@ -444,9 +437,6 @@ def unanswered_message(failed: Mapping[int, Unanswered]) -> str:
     return f"no usable answer about {turns} ({why}); what was said is recorded and found; {again}"
 
 
-# ── what models were asked ──────────────────────────────────────────────────────────────────────
-
-
 def usage_by_day(files: Files) -> Mapping[str, Usage]:
     """Return the usage by day (ISO 8601, UTC), oldest first."""
     return {day: Usage(*told) for day, *told in _open(files).query("SELECT * FROM usage ORDER BY day")}
@@ -465,9 +455,6 @@ def _add_usage(tables: sqlite3.Connection, day: str, usage: Usage) -> None:
         " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out",
         (day, usage.calls, usage.tokens_in, usage.tokens_out),
     )
-
-
-# ── lines as last seen ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,3 +508,37 @@ def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
+
+
+# ── the lists of earlier versions ───────────────────────────────────────────────────────────────
+
+
+def _older(files: Files) -> list[str]:
+    kept = (DRAWN, REFUSED, "unanswered", "usage", "seen")
+    return [f"{FOLDER}/{name}" for name in files.names(FOLDER) if name.partition("-")[0] in kept]
+
+
+def _take_over(files: Files, tables: sqlite3.Connection) -> None:
+    """Read them; a torn row does not count."""
+    for path in _older(files):
+        name = path.rpartition("/")[2]
+        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
+            with suppress(ValueError, TypeError, OverflowError):
+                _take_row(tables, name, row)
+
+
+def _take_row(tables: sqlite3.Connection, name: str, row: bytes) -> None:
+    kind, _, strategy = name.partition("-")
+    if kind == "seen":
+        checksum, _, rest = row.partition(b"\t")
+        seq, doc_id, line = _text(rest).split("\t", 2)
+        if checksum == b"%08x" % crc32(rest):
+            _add_seen(tables, {int(seq): None if doc_id == "-" else SeenLine(doc_id, line)})
+    elif kind == "usage":
+        day, calls, tokens_in, tokens_out = row.decode("ascii").split(" ")
+        _add_usage(tables, day, Usage(int(calls), int(tokens_in), int(tokens_out)))
+    elif row.endswith(b";") and kind == "unanswered":
+        seqs, failure, model = row[:-1].decode("ascii").split(" ")
+        _add_unanswered(tables, strategy, dict.fromkeys(parse_seqs(seqs), failure), unquote(model))
+    elif row.endswith(b";"):
+        _add(tables, name, parse_seqs(row[:-1].decode("ascii")))

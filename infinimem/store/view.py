@@ -210,8 +210,6 @@ class View:
         """What gives texts vectors, connected to on first use; ModelNotConfigured if anything is missing."""
         return self.connect_embedder()
 
-    # ── documents ───────────────────────────────────────────────────────────────────────────────
-
     def ids(self, scope: Scope = "default") -> tuple[str, ...]:
         """Return the ids of the documents in a scope, sorted."""
         if scope == "kept":
@@ -308,8 +306,6 @@ class View:
             root=self.root,
             spec=self.spec,
         )
-
-    # ── entries ─────────────────────────────────────────────────────────────────────────────────
 
     def entries(self, scope: Scope = "default") -> Iterator[Located]:
         """Give the signed lines of a scope, by document and line."""
@@ -445,7 +441,6 @@ def _below(ids: tuple[str, ...], folder: str) -> tuple[str, ...]:
 def _topic_rows(
     view: View, known: Mapping[str, CatalogRow] | None, changed: Collection[str] | None
 ) -> Mapping[str, CatalogRow]:
-    """Make the catalog's rows of topics; one also tells of the archives that bear its names."""
     if known is None or changed is None:
         known, changed = {}, view.below(TOPICS)
     due = {doc_id for doc_id in changed if doc_id.startswith(TOPICS)}
@@ -480,7 +475,6 @@ def without_seqs(entry: Entry) -> Entry:
 # if it is known to come from what stays alone.
 
 Keeps = Callable[[Entry], bool]
-"""Whether a signed line stays."""
 
 
 def unsigned_source(view: View, doc_id: str) -> Source:
@@ -489,8 +483,14 @@ def unsigned_source(view: View, doc_id: str) -> Source:
 
 
 def only(view: View, sources: Collection[str]) -> View:
-    """Return the same library with nothing in it but what came from these sources."""
-    return _showing(view, lambda entry: entry.source in sources, sources)
+    """Return the same library with nothing in it but what came from these sources, or speakers."""
+
+    def keeps(entry: Entry) -> bool:
+        named = entry.source in sources or entry.fields.get("speaker") in sources
+        said = () if named else filter(None, map(view.entry, entry.origin))
+        return named or any(place.entry.fields.get("speaker") in sources for place in said)
+
+    return _showing(view, keeps, sources)
 
 
 def only_project(view: View, project: str) -> View:
@@ -514,7 +514,6 @@ def is_in(folder: str, project: str) -> bool:
 
 
 def _showing(view: View, keeps: Keeps, unsigned: Collection[str] = ()) -> View:
-    """Return the library with the lines that stay, and unsigned ones of these sources."""
     telling = (JOURNAL, *folders().ledgers)  # may tell of any line: receipts, what is kept beside records
     left: dict[str, Document] = {}
     records: dict[str, Document] = {}
@@ -550,9 +549,6 @@ def _only(document: Document, keeps: Keeps, unsigned: bool) -> Document:
         left = document.blanked(gone)
         return left.blanked({1}) if left.header.end else left  # a rule above that would open a header now
     return document
-
-
-# ── what became of a plan ───────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ MAX_BYTES = 64 * 1024
 """Of one reply; of a longer one the beginning is kept."""
 
 Lookup = Callable[[int], Located | None]
-"""Finds a line by its seq."""
 
 
 @dataclass(frozen=True)

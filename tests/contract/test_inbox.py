@@ -65,6 +65,8 @@ def shown(memory: Memory, words: str = "canary") -> str:
             told.append(json.dumps(memory.tools.call("read_lines", {"doc_id": name})))
         told.append(json.dumps(memory.tools.call("grep_doc", {"doc_id": doc_id, "pattern": "."})))
     told += map(repr, (memory.retrieve(f"{words} tea", 5000), memory.retrieve("tea", 5000, ["user"])))
+    told.append(json.dumps(memory.tools.call("search", {"query": f"{words} tea", "arc": True})))
+    told.append(repr(memory.retrieve(f"Summarize what was said of {words} and tea", 8000, arc=True)))
     told.append(repr(Recall(memory).preview(f"which {words} tea do I drink?", "/")))
     told.append(repr(memory.within("/").retrieve(words)))
     if memory.llm.name == "offline":

@@ -41,7 +41,7 @@ def test_names_in_recalled_text_are_text(shell: Shell, memory: Memory) -> None:
     """What hooks put before a model holds no control or invisible character of a name, or of a folder."""
     folder = shell.home / "heron\x1b\u200b"
     folder.mkdir()
-    memory.observe([Turn("Never restart it by day.", speaker=HOSTILE, cwd=str(shell.home))])
+    memory.observe([Turn("Never restart it by day.", speaker=HOSTILE, cwd=str(folder))])
     for prompt, wanted in (("Where is heron on staging?", "8417"), ("hello", "by day")):
         given = ("--json", "--library", str(shell.library), "recall", prompt, "--cwd", str(folder))
         text = shell(*given).json["text"]

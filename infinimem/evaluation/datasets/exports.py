@@ -62,7 +62,6 @@ def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
 
 
 def as_text(value: Any) -> str:
-    """An expected answer: some files hold numbers and booleans."""
     return " ".join(str(value).split())
 
 
@@ -231,16 +230,13 @@ class LoCoMo(_Exported):
             )
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
-        """Turn level; none for a question without evidence."""
         return by_turn(question, found, (512, 1024, 2048))
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
-        """Token F1 by the rule of the category; BLEU-1 and ROUGE-L where there is an answer."""
         return by_words(question, answer, partial(metrics.locomo_f1, category=question.category))
 
 
 def _parts(expected: str) -> tuple[str, ...]:
-    """Of an answer that is a list; none of any other."""
     found = tuple(filter(None, (part.strip() for part in _BETWEEN.split(expected))))
     return found if len(found) > 1 else ()
 
@@ -298,10 +294,7 @@ class LongMemEval:
 
 
 def _numbered(record: Json) -> Json:
-    """The record with its sessions named "s001", "s002", … in the order of their dates.
-
-    The official files call a session that holds the answer "answer_…", and models are shown the names.
-    """
+    """Name sessions "s001", … by date: "answer_…", as the files call some, would tell a model too much."""
     names, dates = (rows(record.get(field)) for field in ("haystack_session_ids", "haystack_dates"))
     times = [moment(date) or "" for date in dates]
     times += [""] * (len(names) - len(times))
@@ -348,10 +341,7 @@ _HOPS = {"sh": "single-hop", "mh": "multi-hop"}
 
 
 class FactConsolidation(_Exported):
-    """Facts that contradict each other, of which the newest counts (MemoryAgentBench, 2025).
-
-    It names no evidence: what is found is scored by whether it holds an expected answer.
-    """
+    """Facts of which the newest counts, without evidence of where it is (MemoryAgentBench, 2025)."""
 
     name = "factconsolidation"
     importer, what, fields = MEMORYAGENTBENCH, "FactConsolidation", ("context", "questions", "answers")
@@ -381,7 +371,6 @@ class FactConsolidation(_Exported):
         return {f"answer@{k}": float(first < k) for k in (1, 5, 10, 50)}
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
-        """Substring match ("match"), which is the data set's own measure, and token F1."""
         return {
             "match": float(metrics.holds(answer, question.expected)),
             "F1": metrics.best(metrics.token_f1, answer, question.expected),
@@ -410,7 +399,6 @@ class Beam:
     name = "beam"
 
     def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
-        """A case for each conversation, one at a time in memory."""
         quota = Quota(limit)
         for record in _records(path):
             name = file_name(f"{as_text(record.get('size', ''))}-{as_text(record.get('chat_id', ''))}")
@@ -420,7 +408,6 @@ class Beam:
                 yield Case(name, said, questions)
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
-        """By message; none for a question that names no message, as all of abstention."""
         return by_turn(question, found, (1024, 2048, 4096, 8192))
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:

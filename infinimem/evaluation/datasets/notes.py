@@ -27,8 +27,7 @@ CUTS = (5, 10)
 
 
 class Notes:
-    """The data set, in its half "dev", or "held" for the questions that no choice may be made by. A turn is a
-    block of a note; its id says where that is."""
+    """The half "dev", or "held", by which no choice may be made; a turn is a block, its id says which."""
 
     def __init__(self, split: str = "dev") -> None:
         self.name = "notes" if split == "dev" else f"notes-{split}"
@@ -82,8 +81,7 @@ class Notes:
 
 
 def questions() -> list[Mapping[str, Any]]:
-    """Return the rows of notes.jsonl: id, split, group, question, gold (path, heading and, where a note has
-    that several times, which of them, from 1)."""
+    """Return rows with id, split, group, question, gold: path, heading and, of several, which, from 1."""
     text = files(__package__).joinpath("notes.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 

@@ -26,11 +26,14 @@ from infinimem.grounding.sentences import (
     sentences,
     settled,
     tells_of_past,
+    without_code,
 )
 from infinimem.terms import STOP_WORDS, fold, tokens
 
 WORDS, LONGEST = 60, 1000
 """Words of an entry, about; characters of one at most."""
+SNIPPET = 200
+"""Characters of a block of code up to which it is kept like other words: a command, an error."""
 LONG = 8
 """Words of an exclamation that is more than praise."""
 NO_TOPIC = "#"
@@ -101,7 +104,7 @@ def statements(
         echoes = told if turn["role"] != "user" else set()
         answers = before.rstrip().endswith("?")
         before = turn["text"]
-        for block in _BLOCK.split(before):
+        for block in _BLOCK.split(without_code(before, "\n\n", SNIPPET)):
             run, kind, end = list[str](), None, 0
             whole = sentences(" ".join(_BULLET.sub("", block).split()))
             for piece in (*(part for one in whole for part in wrap(one, LONGEST)), ""):
@@ -161,13 +164,9 @@ def _worth(sentence: str, names: Collection[str], answers: bool) -> int:
 
 
 def _adds(sentence: str, told: Collection[str]) -> bool:
-    """Whether an assistant says more than people told it, and than what it does."""
     if not sentence or sentence.endswith("?") or ENGLISH["echo"].match(sentence):
         return False
     return len(set(content_terms(sentence)).difference(told)) > 1 or not sentence.isascii()
-
-
-# ── words ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class Word(NamedTuple):
@@ -176,7 +175,6 @@ class Word(NamedTuple):
     term: str
     surface: str
     named: bool
-    """Capitalised inside a sentence."""
     noun: bool
     before: str
 
@@ -200,7 +198,6 @@ def content_words(text: str) -> tuple[Word, ...]:
 
 
 def _is_noun(form: str, left: str, right: str) -> bool:
-    """Whether a word between these two may be a noun that stands by itself."""
     verbs = listed("before verbs")
     if right and right not in STOP_WORDS and right not in verbs:
         return False

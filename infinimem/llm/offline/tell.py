@@ -32,7 +32,6 @@ Answer = dict[str, Any]
 WORDS, CHARACTERS = 60, 600
 """Of a summary."""
 GAP = " …"
-"""Ends a summary that leaves something out."""
 KEYWORDS, KEYWORD, TITLE = 8, 60, 3
 """Keywords of a record, characters of one, and those of a title."""
 EPISODE, TOPIC = 6, 4
@@ -75,7 +74,6 @@ class Stated(NamedTuple):
 
 
 def _said(turn: Mapping[str, Any]) -> Stated:
-    """A turn, fact or unit, white space folded."""
     speaker, text = (" ".join((turn.get(key) or "").split()) for key in ("speaker", "text"))
     return Stated(turn.get("id") or "", str(day_of(turn.get("time")) or ""), speaker, text)
 
@@ -103,14 +101,12 @@ def central(rows: Sequence[Stated]) -> list[int]:
 
 
 def _telling(turns: Rows, most: int) -> list[Stated]:
-    """The sentences of turns that tell most, in their order."""
     parts = ((row, one) for row, part in _stated(turns) for one in sentences(part))
     rows = list(dict.fromkeys(row._replace(text=one) for row, one in parts))
     return [rows[at] for at in sorted(central(rows)[:most])]
 
 
 def _prose(rows: Sequence[Stated]) -> str:
-    """Sentences one after the other, each with an end; day and speaker where they are others than before."""
     text, day, speaker = list[str](), "", ""
     for row in rows:
         end = "" if row.text.endswith((".", "!", "?", "…", "。")) else "."
@@ -121,8 +117,7 @@ def _prose(rows: Sequence[Stated]) -> str:
 
 
 def summary(facts: Rows, limit: int) -> str:
-    """Return one or two whole sentences of some facts that tell most; an AI's only where people state
-    nothing."""
+    """Return one or two whole sentences of facts that tell most; an AI's only where people state nothing."""
     told = (_said(fact) for fact in [fact for fact in facts if fact.get("source") != "AI"] or facts)
     whole = ((row, sentence) for row in told for sentence in sentences(fact_text(row.text)))
     rows = list(dict.fromkeys(Stated("", "", row.speaker, one) for row, one in whole if one[-1:] != "?"))
@@ -159,7 +154,6 @@ def keywords(rows: Sequence[Stated]) -> list[str]:
 
 
 def _described(rows: Sequence[Stated], prefix: str = "") -> Answer:
-    """The summary and keywords of the first of some rows; all speakers and words are those of each."""
     words = [*sorted({row.speaker for row in rows if row.speaker}), *keywords(rows)]
     return {f"{prefix}summary": beginning(rows[0]), f"{prefix}keywords": words[:KEYWORDS]}
 
@@ -167,9 +161,6 @@ def _described(rows: Sequence[Stated], prefix: str = "") -> Answer:
 def _title(rows: Sequence[Stated]) -> str:
     speakers = sorted({row.speaker for row in rows if row.speaker})
     return ": ".join(filter(None, (" and ".join(speakers), ", ".join(keywords(rows)[:TITLE]))))
-
-
-# ── tasks ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def describe(variables: Mapping[str, Any]) -> Answer:
@@ -235,7 +226,6 @@ def refine(variables: Mapping[str, Any]) -> Answer:
 
 
 def _new(turns: Rows, known: Sequence[Entry]) -> list[Stated]:
-    """Turns that state something, long ones in parts; none that repeats another or what is known."""
     new: list[Stated] = []
     for row, part in _stated(turns):
         if len(row.text) > CHARACTERS or len(row.text.split()) > WORDS:
@@ -274,8 +264,6 @@ def segment(variables: Mapping[str, Any]) -> Answer:
             begin = at
     return {"cuts": cuts}
 
-
-# ── answers ───────────────────────────────────────────────────────────────────────────────────────
 
 CLOSEST = "Memory may hold no answer to this (no model was asked); what comes closest, quoted:"
 QUOTED = "No model was asked; what memory holds closest to the question, quoted:"
@@ -346,7 +334,6 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _date(time: str) -> str:
-    """A date as people ask for it: its year, month and day."""
     try:
         return f"{MONTHS[date.fromisoformat(time[:10]).month - 1]} {time[:10]}"
     except ValueError:

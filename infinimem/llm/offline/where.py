@@ -78,13 +78,11 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
 
 
 def _heads(title: str) -> set[str]:
-    """The last telling word of a title, and of each part of one such as "Kids and family"."""
     parts = map(content_terms, re.split(r" and | & |, ", title))
     return {terms[-1] for terms in parts if terms}
 
 
 def _nouns(words: Sequence[Mapping[str, Word]], days: Sequence[str]) -> dict[str, list[int]]:
-    """The lines of each noun that may be a title: a name, or one that people stayed with."""
     lines: dict[str, list[int]] = {}
     for at, own in enumerate(words):
         for term in own:
@@ -117,9 +115,6 @@ def is_month(title: str) -> bool:
     """Whether a title, or an id made of it, is that of what shares nothing."""
     name, _, year = title.rpartition("/")[2].replace("-", " ").partition(" ")
     return name.capitalize() == UNDATED or (name.capitalize() in MONTHS and year[:4].isdecimal())
-
-
-# ── documents ───────────────────────────────────────────────────────────────────────────────────
 
 
 def merge(variables: Mapping[str, Any]) -> dict[str, Any]:

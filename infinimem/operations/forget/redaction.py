@@ -26,15 +26,15 @@ from infinimem.store.external_edits import live
 from infinimem.store.files import digest
 from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
 from infinimem.store.lines import drawn_from, former
-from infinimem.store.plans import HEADER_KEYS, Rendered, described, headed, is_emptied
+from infinimem.store.plans import Rendered, described, headed, is_emptied
 from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug
 from infinimem.store.view import View
 
-OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
+OWN_KEYS = ("kind", "session", "date", "participants")
 _KEY = re.compile(r"[a-z_]+: ")
 _NUMBERS = re.compile(
-    r"\s*$|---$|(?:id|created_time|update_log|date|current_epoch|links|evidence):|  - \{"
+    r"\s*$|---$|type: topic$|(?:id|created_time|update_log|date|current_epoch|links|evidence):|  - \{"
     r"|## [A-Z][a-z ]+ [0-9]+ \(receipt [0-9]+(?:-[0-9a-f]{6})?\)$"
 )
 """Lines that the program writes whatever was said: times and seqs."""

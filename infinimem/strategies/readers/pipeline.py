@@ -20,20 +20,19 @@ rounds without news are its section 3.4), arXiv 2606.10677.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import sha256
-from itertools import chain, zip_longest
 from time import perf_counter
 from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import DocumentNotFound, UsageError
 from infinimem.grounding.sentences import asks
-from infinimem.index.pieces import LONG, Pieces
+from infinimem.index.arcs import PEOPLE, beside, course, shortened, telling
+from infinimem.index.pieces import LONG
+from infinimem.index.questions import asked_of
 from infinimem.index.search import searcher
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
@@ -43,7 +42,7 @@ from infinimem.model import CURRENT, Candidate, Evidence, Located, Retrieved, St
 from infinimem.operations.provenance import replaced_by
 from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
 from infinimem.store.view import View, archive_of
-from infinimem.terms import analyzer
+from infinimem.strategies.readers.shown import best_partitions, shown
 from infinimem.tools import Result, Toolbox
 from infinimem.tools.tool import rows, scope_of
 
@@ -62,21 +61,21 @@ RANKED, MOST = 50, 200
 """Pieces that are ranked for a budget: at first, and where they leave room."""
 ROOM = 16
 """Tokens; what is shorter is hardly worth a place."""
-CANDIDATES = 2000
-"""Lines that are looked at: of a long message dozens are near to a question."""
+COURSE = 7000
+"""Tokens of a course at most; an eighth of a budget is left to search on."""
 STANDING_TOKENS = 200
-"""Of instructions, and as much of preferences, at most; of a small budget a quarter and an eighth."""
-SUPERSEDED_TOKENS = 200
+"""Of instructions, and as much of preferences, at most; of a small budget a quarter each."""
+SUPERSEDED_TOKENS, BESIDE_TOKENS = 200, 300
+WISHES = "prefer like want"
+"""Words of a preference, which is shown by the part that has them."""
 FIRST = 5
 """Pieces that stay before the user's wishes: who takes few of a ranking takes what was asked for."""
 FLOOR = 0.3
 """Of the best entry's score; what has less is not shown. It costs 0.1 % of LoCoMo's gold turns in 1,024
 tokens and saves 8 % of the tokens; 0.4 costs 0.6 %."""
-MANY = 300
-"""Documents and uncited turns up to which each partition is looked at; of more the index ranks."""
-K1, B = 1.5, 0.75
+ARC = "arc"
+"""The stage by which evidence is known as a course, which is shown in order of time."""
 
-_SEQS = re.compile(r" \{([0-9]{1,18}(?:, [0-9]{1,18})*)\}(?=\n|\Z)")
 
 Call = Mapping[str, Any]
 
@@ -84,21 +83,27 @@ Call = Mapping[str, Any]
 def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Evidence:
     """Return evidence for an answer, within a budget of tokens; UsageError for a reader that is none.
 
-    Where a question asks for the order of things or for a summary, half of the budget is kept for lines from
-    the whole library, but by the paper's agent.
+    Where a question asks for the order of things, or for a summary, that is their course, whoever reads, but
+    for the paper's agent.
     """
     if reader not in _READERS:
         raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
-    whole = asks("all", question)
+    first = budget
     if search(view, question, reader):
-        # Where the whole is asked for, it begins with half: no search for a word finds what is missing.
-        budget = min(budget, max(ROUND, budget // 2) if whole else ROUND)
-        reader = "bm25"
-    request = _Request(llm, view, question, budget, Trace())
+        first, reader = min(budget, ROUND), "bm25"
+    if asks("all", question) and reader != "agent":
+        return arc(view, question, min(COURSE, budget - budget // 8))
+    request = _Request(llm, view, question, first, Trace())
     found = _READERS[reader](request)
-    if whole and reader != "agent":
-        found = [*pack(found, budget // 2), *spread(view, question)]
-    return request.trace.evidence(_assembled(view, question, found, budget))
+    return request.trace.evidence(_assembled(request, found, budget))
+
+
+def arc(view: View, question: str, budget: int) -> Evidence:
+    """Return as evidence the course of something, in order of time, and the wishes that concern it."""
+    trace, wishes = Trace(), standing(view, question, budget)
+    lines = course(view, question, budget - size(wishes))
+    trace.add(Stage(ARC, (question,), candidates(lines)))
+    return trace.evidence([*lines, *wishes], question)
 
 
 @dataclass(frozen=True)
@@ -116,8 +121,17 @@ class _Request:
 
 
 def _entries(request: _Request) -> list[Retrieved]:
-    ranked = partial(searcher(request.view).entries, request.question)
-    return request.note("entries", near(best_that_fit(ranked, request.budget)))
+    view, question = request.view, request.question
+
+    def ranked(limit: int) -> list[Retrieved]:
+        return shortened(view, question, near(searcher(view).entries(question, limit)))
+
+    if not asked_of(question, ()).oneself:
+        return request.note("entries", best_that_fit(ranked, request.budget))
+    items = ranked(MOST)  # of who asks for what they said themselves
+    own = pack((item for item in items if item.source in PEOPLE), request.budget * 3 // 4)
+    others = pack((item for item in items if item.source not in PEOPLE), request.budget - size(own))
+    return request.note("entries", sorted([*own, *others], key=items.index))
 
 
 def _hybrid(request: _Request) -> list[Retrieved]:
@@ -183,15 +197,17 @@ def _bodies(request: _Request, doc_ids: Iterable[str], budget: int) -> list[Retr
     return [item for item in found if item.text.strip()]
 
 
-def _assembled(view: View, question: str, items: list[Retrieved], budget: int) -> list[Retrieved]:
-    """What the answer is read from: the items, best first, with what belongs beside them, then the newest
-    entries of CURRENT, where the strategy has one; up to a quarter of the budget is kept for those."""
+def _assembled(request: _Request, items: list[Retrieved], budget: int) -> list[Retrieved]:
+    """What the answer is read from: the items, best first, then the newest entries of CURRENT, where the
+    strategy has one, which get up to a quarter of the request's budget; what belongs beside them may go
+    beyond that."""
+    view, first = request.view, request.budget
     kept = view.spec.buffer is not None and CURRENT in view
     newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
     newest = newest[: -RECENT - 1 : -1]
-    room = min(budget // 4, size(newest))
-    found = with_beside(view, question, pack(items, budget - room), budget - room)
-    return pack([*found, *newest], budget)
+    room = min(first // 4, size(newest))
+    found = with_beside(view, request.question, pack(items, first - room), budget - room)
+    return pack([*found, *pack(newest, room)], budget)
 
 
 # ── searching on ────────────────────────────────────────────────────────────────────────────────
@@ -218,6 +234,10 @@ class Search:
         self.rounds_left = view.settings.reader.max_iterations - 1 + self.last
         self.reply: Reply | None = None
         """The one that ended it, if one did."""
+        self.cited: frozenset[str] = frozenset()
+        """Lines that the last reply wants to see again; if it names none, all of them."""
+        self.is_course = False
+        """Whether what the last round brought is one."""
 
     def rounds(
         self, llm: LLM, variables: Mapping[str, Any], shown: Iterable[Retrieved], budget: int, trace: Trace
@@ -231,8 +251,10 @@ class Search:
             if self._ends(reply.data or {}):
                 self.reply = reply
                 return
+            self.cited = frozenset(name.strip(" #[]<>") for name in (reply.data or {}).get("cites", ()))
             calls = (reply.data or {}).get("calls", [])[:CALLS]
-            left = min(budget - size(shown), ROUND)
+            self.is_course = any(_is_course(call) for call in calls)
+            left = min(budget - size(shown), COURSE if self.is_course else ROUND)
             new: list[Retrieved] = []
             news = False
             for made, call in enumerate(calls):
@@ -268,6 +290,9 @@ class Search:
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
         """What a search finds as entries; of other results the lines, matches first."""
         if call["name"] == "search" and "hits" in result:
+            if _is_course(call):
+                yield from course(self._view, str(call["arguments"]["query"]), COURSE)
+                return
             scope = scope_of(call["arguments"].get("scope") or "default")
             query = str(call["arguments"]["query"])
             yield from near(searcher(self._view).entries(query, FIRST, scope))
@@ -339,6 +364,10 @@ def _places(piece: Retrieved) -> set[str]:
     return {f"{piece.doc_id}:{line} {part}" for line in range(piece.start_line, piece.end_line + 1)}
 
 
+def _is_course(call: Call) -> bool:
+    return call["name"] == "search" and str(call["arguments"].get("arc")).lower() in ("true", "1")
+
+
 def _asked(call: Call) -> str:
     return f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
 
@@ -349,8 +378,9 @@ def _told(call: Call, result: Result, kept: int, count: int) -> list[str]:
         return [f"{_asked(call)}: {result['error']}"]
     if "docs" in result or "rows" in result:
         return [_asked(call), *rows(result)]
-    new = f"{kept} new lines" if kept == count else f"{kept} of {count} new lines"
-    return [f"{_asked(call)}: {new}", *result.get("notes", ())]
+    new = f"{kept} new lines" if kept == count else f"{kept} of {count} new lines, the rest on asking again"
+    more = ["it has more: give an offset"] if result.get("truncated") else []
+    return [f"{_asked(call)}: {new}", *more, *result.get("notes", ())]
 
 
 # ── packing a budget ────────────────────────────────────────────────────────────────────────────
@@ -408,24 +438,6 @@ def ranked(
 # ── lines, and what belongs beside them ─────────────────────────────────────────────────────────
 
 
-def spread(view: View, question: str) -> list[Retrieved]:
-    """Return lines for the order of things, or a summary: the first are from as many sessions and turns as
-    can be; of a question about what the user said the user's own, if there are any."""
-    found = searcher(view).entries(question, CANDIDATES)
-    if asks("my words", question):
-        found = [item for item in found if item.source in ("user", "human")] or found
-    by_turn = _by_turns(found, lambda item: item.origin[:1] or (item.doc_id, item.start_line))
-    return _by_turns(by_turn, lambda item: (view.entry(next(iter(item.origin), 0)) or item).doc_id)
-
-
-def _by_turns(items: Iterable[Retrieved], of: Callable[[Retrieved], Hashable]) -> list[Retrieved]:
-    """The first of each group, then the second of each; groups and what is in them keep their order."""
-    groups: dict[Hashable, list[Retrieved]] = {}
-    for item in items:
-        groups.setdefault(of(item), []).append(item)
-    return [item for row in zip_longest(*groups.values()) for item in row if item is not None]
-
-
 def with_beside(view: View, question: str, items: Sequence[Retrieved], budget: int) -> list[Retrieved]:
     """The pieces, best first, with what the user asked for once and for all, and with what they replaced if
     the question is about the past, within a budget of tokens."""
@@ -434,23 +446,25 @@ def with_beside(view: View, question: str, items: Sequence[Retrieved], budget: i
     found = [
         piece for item in items for piece in (item, *(old for seq in item.seqs for old in past.get(seq, ())))
     ]
-    wishes = standing(view, question, budget)
-    return pack([*found[:FIRST], *wishes, *found[FIRST:]], budget) if wishes or past else list(items)
+    more = pack(beside(view, question, items[:FIRST]), min(BESIDE_TOKENS, budget // 4))
+    return pack([*found[:FIRST], *more, *standing(view, question, budget), *found[FIRST:]], budget)
 
 
 def standing(view: View, question: str, budget: int) -> list[Retrieved]:
-    """Return the newest instructions, and the preferences that share a word with the question, within a
-    share."""
+    """Return the newest instructions, and the preferences that share a word with the question, or all if it
+    asks for advice, within a share."""
     if STANDING not in view or view.group(STANDING) != "live":  # another strategy's
         return []
     search, document = searcher(view), view.document(STANDING)
     lines = search.order(question, search.entries_at(STANDING, 1, len(document.lines)))
     always = [line for line in lines if line.headings[-1:] == (INSTRUCTIONS,)]
-    others = (line for line in lines if line not in always and line.score)
+    advised = asks("advice", question)
+    others = (line for line in lines if line not in always and (line.score or advised))
+    others = (replace(line, text=telling(f"{WISHES} {question}", line.text)) for line in others)
     newest = sorted(always, key=lambda line: (line.time or "", line.seqs), reverse=True)
     return [
         *pack(newest, min(STANDING_TOKENS, budget // 4)),
-        *pack(others, min(STANDING_TOKENS, budget // 8)),
+        *pack(others, min(STANDING_TOKENS, budget // 4)),
     ]
 
 
@@ -465,104 +479,6 @@ def superseded(view: View, items: Iterable[Retrieved], room: int) -> dict[int, l
     for line in pack(lines, room):
         found.setdefault(replaced_by(line.headings), []).append(line)
     return found
-
-
-# ── whole documents, or texts of them ───────────────────────────────────────────────────────────
-
-
-def text_id(view: View, doc_id: str) -> str:
-    """Return the id that the text of a document has."""
-    return view.spec.texts + doc_id.split("/", 1)[-1]
-
-
-def digest(document: Document, of: Collection[int] | None = None) -> str:
-    """Return what a text of these lines, or `of` some of them, wherever they stand, says of itself."""
-    some = (place for place in document.entries if of is None or place.seq in of)
-    lines = sorted((place.seq, place.entry.line.rstrip()) for place in some)
-    return sha256("\n".join(line for _, line in lines).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def current_text(view: View, doc_id: str) -> Document | None:
-    """Return the text of a document if one was written of the very lines that stand in it."""
-    if not view.spec.texts or not doc_id.startswith(view.spec.writes):
-        return None
-    name = text_id(view, doc_id)
-    text = view.document(name) if name in view else None
-    is_current = text and text.header.values.get("digest") == digest(view.document(doc_id))
-    return text if is_current else None
-
-
-def as_shown(view: View, doc_id: str) -> Document:
-    """Return what readers show for a document: itself, or its text if the strategy `shows` those."""
-    own = view.settings.of(view.spec.settings) if view.spec.settings else None
-    text = current_text(view, doc_id) if getattr(own, "shows", "") == "free" else None
-    return text or view.document(doc_id)
-
-
-def shown(view: View, doc_id: str, start: int = 1, end: int | None = None) -> Retrieved:
-    """Return a document's body as readers show it, or some lines of that. A text cites the turns behind
-    the lines that it names (`{41, 43}` ends an item); if it names none, behind all lines of the document."""
-    search, document = searcher(view), as_shown(view, doc_id)
-    told = search.lines_at(document.id, start, end or len(document.lines))
-    if document.id == doc_id:
-        return told
-    lines = search.entries_at(doc_id, 1, len(view.document(doc_id).lines))
-    here = set(chain.from_iterable(line.seqs for line in lines))
-    ends = (_SEQS.search(line) for line in told.text.split("\n"))
-    seqs = tuple(
-        tuple(seq for seq in map(int, end[1].split(", ")) if seq in here) if end else () for end in ends
-    )
-    named = set(chain.from_iterable(seqs))
-    behind = [line for line in lines if named.intersection(line.seqs)] or lines
-    sources = {line.source for line in behind}
-    return replace(
-        told,
-        text=_SEQS.sub("", told.text),
-        told=seqs,
-        origin=tuple(dict.fromkeys(seq for line in behind for seq in line.origin)),
-        source=sources.pop() if len(sources) == 1 else None,
-    )
-
-
-# ── partitions ──────────────────────────────────────────────────────────────────────────────────
-
-
-class _Partitions:
-    """Heading blocks, and turns that no entry cites yet: document, first and last line as that is shown."""
-
-    def __init__(self, view: View, *_: object) -> None:
-        from rank_bm25 import BM25Okapi
-
-        pieces = Pieces(view)
-        terms = {
-            (doc_id, block.start_line, block.end_line): terms
-            for doc_id in view.ids()
-            for block, terms in pieces.parts(as_shown(view, doc_id))
-        }
-        for place in filter(None, map(view.entry, sorted(view.unfiled))):
-            lines = (place.start_line, place.end_line)
-            terms[place.doc_id, *lines] = pieces.terms_at(view.document(place.doc_id), *lines)
-        self.terms = {place: some.split() for place, some in terms.items() if some}
-        self.engine = BM25Okapi([*self.terms.values()], k1=K1, b=B) if self.terms else None
-
-
-def best_partitions(view: View, question: str, limit: int, without: Collection[str] = ()) -> list[Retrieved]:
-    """Return the partitions that answer a question best by Okapi BM25; of a large library the index ranks.
-    Source: HeadingPartitions and BM25Fallback of Algorithm 3, arXiv 2606.10677."""
-    if len(view.ids()) + len(view.unfiled) > MANY:
-        found = searcher(view).blocks(question, limit * (len(without) + 1))
-        return [block for block in found if block.doc_id not in without][:limit]
-    held = view.derived(_Partitions)
-    terms = analyzer(view.settings.search.language).query_terms(question)
-    wanted = frozenset(terms)
-    rows = {
-        at: place
-        for at, (place, own) in enumerate(held.terms.items())
-        if place[0] not in without and not wanted.isdisjoint(own)
-    }
-    scores = held.engine.get_batch_scores(terms, [*rows]) if held.engine else ()
-    best = sorted((-round(score, 6), place) for score, place in zip(scores, rows.values(), strict=True))
-    return [replace(shown(view, *place), score=-score) for score, place in best[:limit]]
 
 
 # ── the trace ───────────────────────────────────────────────────────────────────────────────────
