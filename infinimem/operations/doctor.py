@@ -26,7 +26,7 @@ from infinimem.operations import checks
 from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded
 from infinimem.spec import folders
-from infinimem.store.external_edits import differences, tracked, undate
+from infinimem.store.external_edits import differences, rewrite, tracked, without
 from infinimem.store.library import Library
 from infinimem.store.plans import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
@@ -128,7 +128,8 @@ def repair(library: Library) -> list[Finding]:
         with library.locked() as view:
             documents = map(view.document, tracked(view))
             places = (place for document in documents for place in document.entries)
-            done = undate(view, [*checks.outdated(places)])
+            outdated = ((place, without(place.entry, "when")) for place in checks.outdated(places))
+            done = rewrite(view, outdated, "undated")
             notice = differences(view, library.seen_lines(), done.documents)
             library.commit(done, view, library.of_people("undate"), (), notice)
     left = {_kind(finding) for finding in examine(library, sys.maxsize)}

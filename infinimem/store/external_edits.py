@@ -13,7 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
+from infinimem.markdown.signature import (
+    block_id,
+    format_entry,
+    format_seqs,
+    parse_entry,
+    resigned,
+    text_start,
+)
 from infinimem.model import CURRENT, Entry, Located, ReceiptRow
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.plans import Rendered
@@ -259,9 +266,8 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         done.quoted.append(before)
         done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "edited"))
         if line.entry.source != "human":
-            phrased = {key: value for key, value in line.entry.fields.items() if key != "by"}
             place = position(line)
-            old[place], new[place] = line.entry, replace(line.entry, source="human", fields=phrased)
+            old[place], new[place] = line.entry, of_person(line.entry)
     for one in edits.ambiguous:
         place, entry = position(one.by), one.by.entry
         those = sorted(seqs.get(position(line), line.seq) for line in one.others(edits.renumbered))
@@ -289,17 +295,44 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     return done
 
 
-def undate(view: View, lines: Sequence[Located]) -> Rendered:
-    """Take `when` out of the signatures of lines; the receipt quotes them as they were."""
-    done, signed = Rendered(), dict[Position, str]()
-    for line in lines:
-        fields = {key: value for key, value in line.entry.fields.items() if key != "when"}
-        signed[position(line)] = resigned(line.entry, replace(line.entry, fields=fields))
-        done.quoted.append(line.entry.line)
-        done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "undated"))
-        done.removed.append((line.seq, line.entry.line))
-    _sign(done, view, signed)
+def of_person(entry: Entry, text: str | None = None) -> Entry:
+    """Return a line as a person's own; if given, with this text."""
+    return replace(without(entry, "by"), source="human", text=entry.text if text is None else text)
+
+
+def without(entry: Entry, key: str) -> Entry:
+    """Return a line without a field of its signature."""
+    return replace(entry, fields={name: value for name, value in entry.fields.items() if name != key})
+
+
+def rewrite(view: View, lines: Iterable[tuple[Located, Entry]], why: str) -> Rendered:
+    """Have lines read as these entries do; the receipt quotes them as they were."""
+    done = Rendered()
+    for place, entry in lines:
+        old, line = done.documents.get(place.doc_id) or view.document(place.doc_id), place.entry.line
+        new = resigned(place.entry, entry)
+        if entry.text == place.text:
+            document = old.sign({place.start_line: new})
+        else:
+            said = format_entry(place.seq, entry.text, with_block_id=line.endswith(block_id(place.seq)))
+            parts = f"{new[: text_start(new)]}{said[text_start(said) :]}".split("\n")
+            parts = [part + old.newline[:-1] for part in parts]
+            above, below = old.lines[: place.start_line - 1], old.lines[place.end_line :]
+            document = replace(old, lines=(*above, *parts, *below))
+        done.documents[place.doc_id] = document
+        done.quoted.append(line)
+        done.rows.append(ReceiptRow(place.seq, place.doc_id, place.doc_id, why))
+        done.removed.append((place.seq, line))
+        done.added += [(one.seq, one.entry.line) for one in document.entries if one.seq == place.seq]
     return done
+
+
+def write(view: View, doc_id: str, entry_line: str) -> Rendered:
+    """Put a new line at the end of a document."""
+    document = view.document(doc_id).insert([entry_line])
+    new = document.entries[-1]
+    row = ReceiptRow(new.seq, "-", doc_id, "added")
+    return Rendered({doc_id: document}, rows=[row], added=[(new.seq, new.entry.line)])
 
 
 def turns_without_entries(view: View, edits: ExternalEdits, first_seq: int) -> list[int]:

@@ -373,6 +373,25 @@ class Library:
         notice = differences(view, known, done.documents)
         return self.commit(done, view, self.of_people("stamp"), (), notice)
 
+    def by_hand(self, change: Callable[[View], Rendered]) -> Receipt:
+        """Do what a person does to lines on a page; what somebody typed before is taken in first."""
+        from infinimem.store.external_edits import differences
+        from infinimem.store.plans import violations
+
+        self.adopt_edits()
+        for left in reversed(range(RETRIES + 1)):
+            try:
+                with self.locked() as view:
+                    done = change(view)
+                    if wrong := violations(view, done):
+                        raise LibraryError(f"this line cannot be changed ({wrong[0]}); run infinimem doctor")
+                    notice = differences(view, self.seen_lines(), done.documents)
+                    return self.commit(done, view, self.of_people("edit"), (), notice)
+            except Conflict:
+                if not left:
+                    raise
+        raise AssertionError
+
     def mark(self, kinds: Mapping[int, str]) -> None:
         """Have turns left as they were said, or asked about anew, by seq."""
         with self.locked():
