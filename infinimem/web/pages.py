@@ -1,47 +1,56 @@
 """What each page shows, and what forms do: only by POST is the library changed, or are tokens spent.
 
 A document is shown as blocks to read: headings, facts with the lines that they superseded, what people wrote.
-Every line that says something stands in one; in what people wrote, HTML, links and images are text.
+Every line that says something stands in one; in what people wrote, HTML and images are text, and so are links
+that lead out of the library.
 """
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from html import escape
 from itertools import combinations, groupby
 from math import cos, pi, sin
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from infinimem import results, tokens
 from infinimem.errors import LibraryError, UsageError
+from infinimem.grounding.sentences import sentences
 from infinimem.hooks.recall import Recall
 from infinimem.index.search import searcher
 from infinimem.markdown.characters import visible
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import text_start
-from infinimem.model import Located, Receipt
+from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.history import history
 from infinimem.operations.provenance import Lineage, recorded, session_of, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
+from infinimem.store.lines import ALIAS, ID, STEM, fold
 from infinimem.store.plans import by_name, topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.tool import numbered, scope_of
 from infinimem.user_folders import is_mine
-from infinimem.web.site import Asked, Moved, Page, called, number, seq_of
+from infinimem.web.site import Asked, Moved, Page, called, did, number, seq_of, served
 
 LATELY = 6  # changes and lines on the home page
+CARDS = 12  # topics on the home page
 LISTED = 20  # documents of a page of the list: as many as the tool gives at once
 FOUND = 50  # sections that a search looks at, the most that the tool gives
 SCOPES = {
@@ -57,8 +66,24 @@ WIDTH, RADIUS = 900, 270  # of the drawing, in its own units
 PAGE = 400  # lines of a document on a page
 AROUND = 3  # turns before and after one that are shown with it
 _LONGEST = 50_000  # characters that are set as Markdown at once: a table of 400 kB takes seconds
+_WIKI = re.compile(r"!?\[\[([^\[\]|#\n]*)(?:#([^\[\]|\n]*))?(?:\|([^\[\]\n]+))?\]\]")
+_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|[/#?]", re.IGNORECASE)
+"""How a link begins that leads to no document beside this one."""
+
+
+def _wiki_link(state: StateInline, silent: bool) -> bool:
+    match = _WIKI.match(state.src, state.pos)
+    if match is None:
+        return False
+    if not silent:
+        state.push("wiki", "", 0).content = match[0]
+    state.pos = match.end()
+    return True
+
+
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-_MARKDOWN.disable(["html_block", "html_inline", "link", "image", "autolink", "reference", "entity"])
+_MARKDOWN.inline.ruler.before("link", "wiki", _wiki_link)
+_MARKDOWN.disable(["html_block", "html_inline", "image", "autolink", "reference", "entity"])
 _MARKDOWN.disable(["heading", "lheading"])  # they are blocks of their own
 
 
@@ -70,26 +95,75 @@ def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def home(asked: Asked) -> Page:
-    """Show what there is, what changed lately, what waits."""
+    """Show topics as cards, what changed lately with the facts themselves, what waits."""
     memory, view = asked.memory, asked.memory.view
-    status = memory.status()
-    stamps = view.stored.stamps if view.stored and not view.initialised else {}
-    saved = sorted(stamps, key=lambda doc_id: -stamps[doc_id].mtime_ns)[:LATELY]
+    status, records = memory.status(), recorded(view)
+    newest = view.derived(_newest)
+    latest = records.latest(LATELY)[::-1]
+    week = (memory.library.clock() - timedelta(days=7)).isoformat()
+    some = [one for one in latest if one.time >= week]
+    changes = ((one, [*_changes(one, records, moved=False)][:LATELY]) for one in some or latest[:1])
     shown = {
-        "receipts": [(one, results.summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
-        "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
-        "saved": [view.row(doc_id) for doc_id in saved],
+        "cards": [
+            card(view, one) for one in sorted(newest, key=lambda one: newest[one], reverse=True)[:CARDS]
+        ],
+        "receipts": [(one, did(one), rows) for one, rows in changes],
+        "is_week": bool(some),
+        "newest": [fact(view, place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "awaiting": status["lines_awaiting_review"],
-        "tokens": sum(one["tokens_in"] + one["tokens_out"] for one in status["spent"].values()),
-        "conversations": len(view.owned(EVIDENCE)),
+        "can_add": CURRENT in view and view.initialised,
     }
     return Page("home.html", status, shown)
 
 
+def card(view: View, doc_id: str) -> dict[str, Any]:
+    """Return a document in short: title, a sentence, how many facts, the newest day."""
+    document, row = view.document(doc_id), view.row(doc_id)
+    title = titled(document)
+    prose = (line.strip() for line in document.body.splitlines())
+    first = next((line for line in prose if line and line[0] not in "#`|<>!-*+=_"), "")
+    told = row.summary if row.summary not in ("", title) else first
+    who, _, rest = told.partition(": ")
+    told = rest if who in {place.entry.fields.get("speaker") for place in document.entries} else told
+    sentence = next(sentences(told), told)
+    return {
+        "id": doc_id,
+        "title": title,
+        "sentence": sentence,
+        "facts": row.entries,
+        "day": _day(view, doc_id),
+    }
+
+
+def titled(document: Document) -> str:
+    """Return what a document is called: by its header, a note also by its first heading, else by its file."""
+    first = [one.title for one in document.headings[:1] if one.level == 1]
+    return called(document.id, document.title or "".join(first))
+
+
+def _newest(
+    view: View, known: Mapping[str, str] | None, changed: Collection[str] | None
+) -> Mapping[str, str]:
+    """Return the newest day of each document but CURRENT."""
+    due = view.ids() if known is None or changed is None else changed
+    days = {doc_id: _day(view, doc_id) for doc_id in due if doc_id in view and view.group(doc_id) == "live"}
+    days = {doc_id: day for doc_id, day in (known or {}).items() if doc_id in view} | days
+    return {doc_id: day for doc_id, day in days.items() if doc_id != CURRENT}
+
+
+def _day(view: View, doc_id: str) -> str:
+    """Return the newest day of a document's lines; of a note that on which it was saved."""
+    if not view.is_note(doc_id):
+        return max((place.entry.time or "" for place in view.document(doc_id).entries), default="")[:10]
+    at = view.stored.stamps[doc_id].mtime_ns / 1e9 if view.stored else 0
+    return datetime.fromtimestamp(at, UTC).date().isoformat() if at else ""
+
+
 def topics(asked: Asked) -> Page:
-    """List documents."""
+    """List documents as cards."""
     found = told(asked.reader.tools.list_docs(offset=asked.start - 1, limit=LISTED))
-    return Page("topics.html", found, {"start": asked.start, "step": LISTED})
+    cards = [card(asked.reader.view, doc["id"]) for doc in found["docs"]]
+    return Page("topics.html", found, {"start": asked.start, "step": LISTED, "cards": cards})
 
 
 def document(asked: Asked) -> Page | Moved:
@@ -98,28 +172,58 @@ def document(asked: Asked) -> Page | Moved:
     found = view.document(view.resolve(asked.path["id"]))
     if found.id.startswith(JOURNAL):
         return Moved(f"/receipt/{found.id.removeprefix(JOURNAL)}")
-    start = asked.start
-    said = found.id.startswith(EVIDENCE) and not view.is_note(found.id)
-    gone = found.id.startswith(ARCHIVE)
-    records = recorded(view)
+    start, is_note = asked.start, view.is_note(found.id)
+    said, gone = found.id.startswith(EVIDENCE) and not is_note, found.id.startswith(ARCHIVE)
     places = found.entries_in(start, start + PAGE - 1)
-    lines_of = {
-        "former": None if said or gone else records.superseded,
-        "drawn": records.drawn if said else None,
-    }
-    facts = {place.start_line: fact(place, **lines_of) for place in places}
-    headings = [one.title for one in found.headings[:1] if one.level == 1]  # of a note without a title
+    facts = {one.start_line: fact(view, one, former=not (said or gone), drawn=said) for one in places}
+    related: dict[str, None] = {}
+    if view.initialised and found.id.startswith(TOPICS):
+        links = {doc_id: topic.links for doc_id, topic in view.derived(topic_names).items()}
+        here = (doc_id for doc_id, those in links.items() if found.id in those)
+        related = dict.fromkeys((*links.get(found.id, ()), *here))
+
+    def link(name: str, anchor: str, beside: bool = False) -> str:
+        if beside:
+            name = posixpath.normpath(posixpath.join(posixpath.dirname(found.id), name))
+        if not (doc_id := _named(view, name)):
+            return ""
+        related.setdefault(doc_id)
+        titles = view.document(doc_id).headings if anchor else ()
+        at = next((one.line for one in titles if one.title.casefold() == anchor.strip().casefold()), 0)
+        past = {"as-of": asked.moment} if asked.moment else {}
+        return served(f"/doc/{doc_id}", f"L{at}" if at else "", past)
+
     shown = {
-        "title": called(found.id, found.title or "".join(headings)),
+        "title": titled(found),
         "summary": found.summary,
-        "blocks": blocks(found, start, facts),
+        "blocks": blocks(found, start, facts, link),
         "start": start,
         "step": PAGE,
-        "is_note": view.is_note(found.id),
+        "is_note": is_note,
+        "related": [doc_id for doc_id in related if doc_id in view and doc_id != found.id],
         "archive": archive_of(found.id) if archive_of(found.id) in view and not gone else "",
+        "is_ours": not is_note and found.id.startswith((CURRENT, TOPICS)),
+        "done": _done(asked),
     }
+    if said:
+        shown |= next(sessions(view, [found.id]))
     lines = told(asked.reader.tools.read_lines(doc_id=found.id, start=start))
     return Page("conversation.html" if said else "document.html", lines, shown)
+
+
+def _done(asked: Asked) -> Receipt | None:
+    """Return the receipt that a form led here with, if it is the newest: that is taken back on the spot."""
+    latest = recorded(asked.memory.view).latest(1)
+    return next((one for one in latest if one.label == asked.query.get("did")), None)
+
+
+def _named(view: View, name: str) -> str:
+    """Return the document that a link names; "" if there is none. (View.resolve looks for one near it.)"""
+    exact = name.strip().strip("/").removesuffix(".md")
+    last = fold(exact.rpartition("/")[2])
+    named = ((ID, fold(exact)), (STEM, last), (ALIAS, last))
+    ids = (exact, *(doc_id for kind, key in named if key for doc_id in view.lines.named(kind, key)))
+    return next((doc_id for doc_id in ids if doc_id in view), "")
 
 
 def line(asked: Asked) -> Page:
@@ -131,7 +235,7 @@ def line(asked: Asked) -> Page:
     records = recorded(view)
     steps = records.steps(seq)
     shown = {
-        "fact": fact(place, records.superseded, records.drawn) if place else None,
+        "fact": fact(view, place, former=True, drawn=True) if place else None,
         "seq": seq,
         "turns": [(turn, around(view, turn.seq)) for turn in events if turn.event == "said"],
         "moves": [(one, undoing(asked, by.receipt)) for one, by in zip(moves, steps, strict=True)],
@@ -173,7 +277,7 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
     doc = view.document(hit["doc_id"])
     if hit["seqs"]:
-        facts = (fact(place) for place in map(view.entry, hit["seqs"]) if place)
+        facts = (fact(view, place) for place in map(view.entry, hit["seqs"]) if place)
         lines = [vars(one) | {"year": (one.when or one.time)[:4]} for one in facts]
     else:
         own = {"seq": 0, "source": "", "speaker": "", "year": ""}
@@ -199,10 +303,7 @@ def timeline(asked: Asked) -> Page:
     changed = {name for one in every for name, *_ in one.files}
     topics = [(doc_id, called(doc_id, view.row(doc_id).title)) for doc_id in view.ids() if doc_id in changed]
     some = found[start - 1 : start - 1 + LISTED]
-    days = [
-        (day, [(one, results.summary(one)) for one in of])
-        for day, of in groupby(some, lambda one: one.time[:10])
-    ]
+    days = [(day, [(one, did(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])]
     shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}
     return Page("timeline.html", results.log_json(some), {**shown, "topics": topics})
 
@@ -215,7 +316,7 @@ def receipt(asked: Asked) -> Page:
     changes = list(_changes(one, records))
     shown = {
         "receipt": one,
-        "summary": results.summary(one),
+        "summary": did(one),
         "changes": changes[:ROWS],
         "left_out": len(changes) - ROWS,
         "undo": undoing(asked, one),
@@ -232,10 +333,12 @@ def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     return {"receipt": one.label, "by": by, "can": can, "later": later}
 
 
-def _changes(one: Receipt, records: Lineage) -> Iterator[dict[str, Any]]:
+def _changes(one: Receipt, records: Lineage, moved: bool = True) -> Iterator[dict[str, Any]]:
     """Yield what a receipt did to each line, and how that reads: by where the lines went, as a reader would
     ask. `other` is the line that stands for one that was replaced, or how one read before it was edited."""
     for row in sorted(one.rows, key=lambda row: (row.now in ("", "-"), row.now)):
+        if row.why == "moved" and not moved:
+            continue
         entry = records.entry(row.seq)
         kind, text, other = "moved", entry.text if entry else "", ""
         old = next((s.old.text for s in records.steps(row.seq) if s.receipt is one and s.old), "")
@@ -285,14 +388,15 @@ def graph(asked: Asked) -> Page:
     else:
         data = _topics(memory.view)
     places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}
-    lines = [{**link, "a": places[link["from"]], "b": places[link["to"]]} for link in data["links"]]
+    ends = [
+        sorted((places[link["from"]], places[link["to"]]), key=lambda at: at["x"]) for link in data["links"]
+    ]
+    lines = [{**link, "a": a, "b": b} for link, (a, b) in zip(data["links"], ends, strict=True)]
     names = {node["id"]: node["label"] for node in data["nodes"]}
-    near: dict[str, list[dict[str, Any]]] = {}
-    for link in data["links"]:
-        near.setdefault(link["from"], []).append({**link, "other": link["to"]})
-        near.setdefault(link["to"], []).append({**link, "other": link["from"]})
+    tied = {end for link in data["links"] for end in (link["from"], link["to"])}
     drawing = {"places": places, "lines": lines, "width": WIDTH, "height": 2 * RADIUS + 120}
-    return Page("map.html", data, {**drawing, "names": names, "near": near})
+    shares = not isinstance(memory.strategy, Linked)
+    return Page("map.html", data, {**drawing, "names": names, "tied": tied, "shares": shares})
 
 
 def _topics(view: View) -> dict[str, Any]:
@@ -332,11 +436,40 @@ def _place(at: int, count: int) -> dict[str, Any]:
 
 
 def undo(asked: Asked) -> Moved:
-    """Take a receipt back; then show the receipt of that."""
+    """Take a receipt back; then show the document that it was seen on, or else the receipt of that."""
     if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
         raise UsageError("say which receipt: its name")
-    done = asked.memory.undo(name, "together" in asked.form)
-    return Moved(f"/receipt/{done[-1].label}")
+    done = asked.memory.undo(name, "together" in asked.form)[-1]
+    doc_id = asked.form.get("doc", "")
+    if doc_id in asked.memory.view:
+        return Moved(f"/doc/{doc_id}", {"did": done.label})
+    return Moved(f"/receipt/{done.label}")
+
+
+def add(asked: Asked) -> Moved:
+    """Add a fact to a topic, in a person's words."""
+    return _changed(asked, asked.memory.write(asked.form.get("doc", ""), asked.form.get("text", "")))
+
+
+def edit(asked: Asked) -> Moved:
+    """Have a fact say something else, in a person's words."""
+    return _changed(asked, asked.memory.edit(seq_of(asked.form.get("seq", "")), asked.form.get("text", "")))
+
+
+def pin(asked: Asked) -> Moved:
+    """Pin a fact; one that is pinned is freed."""
+    seq = seq_of(asked.form.get("seq", ""))
+    place = asked.memory.view.entry(seq)
+    return _changed(asked, asked.memory.pin(seq, not (place and place.entry.pinned)))
+
+
+def _changed(asked: Asked, receipt: Receipt) -> Moved:
+    """Show the line that a receipt changed, where it stands."""
+    row = receipt.rows[-1]
+    place = asked.memory.view.entry(row.seq)
+    line = place.start_line if place else 1
+    page = {"from": line} if line > PAGE else {}
+    return Moved(f"/doc/{row.now}", {"did": receipt.label, **page}, f"L{line}")
 
 
 def decide(asked: Asked) -> Moved:
@@ -384,7 +517,8 @@ def ask(asked: Asked) -> Page:
     moment = days[at] if at < len(days) else ""
     reader = asked.site.reader(moment)
     found = reader.ask(question)
-    cited = [(one, [fact(p) for seq in one.seqs if (p := reader.view.entry(seq))]) for one in found.citations]
+    view = reader.view
+    cited = [(one, [fact(view, p) for seq in one.seqs if (p := view.entry(seq))]) for one in found.citations]
     shown = {
         **_question(asked, question, moment),
         "found": found,
@@ -411,7 +545,8 @@ def _question(asked: Asked, question: str, moment: str) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Fact:
     """A signed line, with what it superseded and what that had superseded (the newest first), and of a turn
-    the lines that were drawn from it."""
+    the lines that were drawn from it. One that `stands` can be edited; without a time it has that of its
+    first receipt."""
 
     seq: int
     text: str
@@ -423,6 +558,8 @@ class Fact:
     source: str
     role: str
     signature: str
+    pinned: bool
+    stands: bool
     former: tuple[Fact, ...] = ()
     drawn: tuple[Fact, ...] = ()
 
@@ -439,31 +576,30 @@ class Block:
     html: str = ""
 
 
-LinesOf = Callable[[int], Sequence[Located]]
-"""Gives lines by one that they were drawn from, or that stands for them."""
-
-
-def fact(place: Located, former: LinesOf | None = None, drawn: LinesOf | None = None) -> Fact:
-    """Show a line; `former` and `drawn` are what provenance's `superseded` and `drawn` give."""
-    entry = place.entry
+def fact(view: View, place: Located, former: bool = False, drawn: bool = False) -> Fact:
+    """Show a line, with what it superseded and what was drawn from it if that is asked for."""
+    entry, records = place.entry, recorded(view)
     first = entry.line.partition("\n")[0]
+    steps = () if entry.time else records.steps(entry.seq)
     return Fact(
         entry.seq,
         entry.text,
         place.doc_id,
         place.start_line,
-        entry.time or "",
+        entry.time or "".join(one.receipt.time for one in steps[:1]),
         entry.fields.get("when", ""),
         entry.fields.get("speaker", ""),
         entry.source,
         entry.role,
         first[: text_start(first)].strip(),
-        tuple(map(fact, _before(place, former))) if former else (),
-        tuple(map(fact, drawn(place.seq))) if drawn else (),
+        entry.pinned,
+        place.doc_id.startswith((CURRENT, TOPICS)),
+        tuple(fact(view, one) for one in _before(place, records.superseded)) if former else (),
+        tuple(fact(view, one) for one in records.drawn(place.seq)) if drawn else (),
     )
 
 
-def _before(place: Located, former: LinesOf) -> list[Located]:
+def _before(place: Located, former: Callable[[int], Sequence[Located]]) -> list[Located]:
     """Return what a line superseded, and what that had; a person may have written a circle."""
     found, ahead = {place.seq: place}, [place.seq]
     while ahead:
@@ -474,7 +610,12 @@ def _before(place: Located, former: LinesOf) -> list[Located]:
     return sorted(found.values(), key=lambda one: -one.seq)
 
 
-def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Block]:
+LinkTo = Callable[[str, str, bool], str]
+"""Gives the address of what a link names, and a heading there; "" if it is nothing of the library's. A path
+may lead from the document."""
+
+
+def blocks(document: Document, start: int, facts: Mapping[int, Fact], link: LinkTo) -> list[Block]:
     """Return the blocks of a page of a document that begins at line `start`; `facts` are its signed lines, by
     the number of their first one."""
     headings = {heading.line: heading for heading in document.headings}
@@ -485,7 +626,7 @@ def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Bl
 
     def close(after: int) -> None:
         if any(run):
-            found.append(Block(html=_html(run, after - len(run))))
+            found.append(Block(html=_html(run, after - len(run), link)))
         run.clear()
 
     for at in range(max(start, document.header_end + 1), end + 1):
@@ -506,7 +647,7 @@ def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Bl
     return found
 
 
-def _html(lines: Sequence[str], first: int) -> str:
+def _html(lines: Sequence[str], first: int, link: LinkTo) -> str:
     """Set lines as Markdown, or as they are where Markdown leaves out some of their words (a cell too many);
     what begins at a line, the first of which is given, is called after it."""
     text = "\n".join(lines)
@@ -520,6 +661,7 @@ def _html(lines: Sequence[str], first: int) -> str:
         if line and token.type != "inline":
             token.attrSet("dir", "auto")
             begins.setdefault(line, token).attrSet("id", f"L{line}")
+        _link(token.children or (), link)
         for child in token.children or ():
             if child.type in ("softbreak", "hardbreak"):
                 line += 1
@@ -531,6 +673,28 @@ def _html(lines: Sequence[str], first: int) -> str:
     return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
 
 
+def _link(children: Sequence[Token], link: LinkTo) -> None:
+    """Have links lead to documents of the library; where any other would lead stands behind its words."""
+    open_links: list[str] = []
+    for child in children:
+        if child.type == "wiki" and (match := _WIKI.match(child.content)):
+            name, title, words = (part or "" for part in match.groups())
+            address = link(name, title, False)
+            label = escape(words or " › ".join(filter(None, (name, title))))
+            child.type = "html_inline"
+            child.content = f'<a href="{escape(address)}">{label}</a>' if address else escape(child.content)
+        elif child.type == "link_open":
+            href, title = str(child.attrGet("href") or ""), str(child.attrGet("title") or "")
+            path, _, anchor = unquote(href).partition("#")
+            address = "" if not path or _OUTSIDE.match(path) else link(path, anchor, True)
+            child.attrs = {"href": address}
+            shown = visible(" ".join(filter(None, (href, title))), turned=False)
+            open_links.append("" if address else f' <span class="quiet">({escape(shown)})</span>')
+            child.type = "link_open" if address else "html_inline"
+        elif child.type == "link_close" and (behind := open_links.pop()):
+            child.type, child.content = "html_inline", behind
+
+
 def around(view: View, seq: int) -> tuple[Fact, ...]:
     """Return a turn with those before and after it in its document."""
     place = view.entry(seq)
@@ -538,23 +702,25 @@ def around(view: View, seq: int) -> tuple[Fact, ...]:
         return ()
     turns = view.document(place.doc_id).entries
     at = next(n for n, one in enumerate(turns) if one.seq == seq)
-    return tuple(
-        fact(one, drawn=recorded(view).drawn) for one in turns[max(0, at - AROUND) : at + AROUND + 1]
-    )
+    return tuple(fact(view, one, drawn=True) for one in turns[max(0, at - AROUND) : at + AROUND + 1])
 
 
-def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Yield conversations, each with who spoke, when, and how many of its turns were drawn from."""
+def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield conversations, each with who spoke, when, how many of its turns were drawn from, and where that
+    went."""
     records = recorded(view)
     for doc_id in ids:
         turns = view.document(doc_id).entries
         speakers = dict.fromkeys(one.entry.fields.get("speaker") or one.entry.source for one in turns)
+        drawn = [one.doc_id for turn in turns for one in records.drawn(turn.seq)]
+        session = (session_of(turns[0], view) if turns else "") or doc_id.removeprefix(EVIDENCE)
         yield {
             "id": doc_id,
-            "session": (session_of(turns[0], view) if turns else "") or doc_id.removeprefix(EVIDENCE),
+            "session": session,
             "time": turns[0].entry.time if turns else "",
-            "first": turns[0].text if turns else "",
+            "title": next(sentences(turns[0].text), "") if turns else session,
             "speakers": list(speakers),
             "turns": len(turns),
-            "drawn": sum(bool(records.drawn(one.seq)) for one in turns),
+            "kept": len(drawn),
+            "places": [one for one, _ in Counter(drawn).most_common() if not one.startswith(ARCHIVE)],
         }

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from infinimem.errors import UsageError
 from infinimem.markdown.characters import visible
-from infinimem.model import CURRENT
+from infinimem.model import CURRENT, Receipt
 from infinimem.operations.provenance import REPLACED, recorded
-from infinimem.results import counted
+from infinimem.results import counted, reasons
 from infinimem.terms import MONTHS
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class Moved:
     """Where to go after a form: a path of the site."""
 
     path: str
+    query: Mapping[str, object] = field(default_factory=dict)
+    anchor: str = ""
 
 
 @dataclass(eq=False)
@@ -69,8 +71,10 @@ class Site:
     def menu(self) -> list[tuple[str, str]]:
         """Return the pages that every page names."""
         pages = ("topics", "ask", "timeline", "review", "conversations", "map", "recall")
-        left = () if self.memory.library.initialised else NEEDS_LIBRARY
-        return [(f"/{name}", name.capitalize()) for name in pages if name not in left]
+        initialised = self.memory.library.initialised
+        names = {} if initialised else {"topics": "Notes"}
+        left = () if initialised else NEEDS_LIBRARY
+        return [(f"/{name}", names.get(name, name.capitalize())) for name in pages if name not in left]
 
     @property
     def name(self) -> str:
@@ -91,7 +95,12 @@ class Site:
             past: dict[str, object] = {"as-of": asked.moment} if path.startswith(OF_A_MOMENT) else {}
             return served(path, anchor, past | query)
 
-        shown = {**page.data, **page.shown, "site": self, "asked": asked, "to": to}
+        @cache
+        def name_of(doc_id: str) -> str:
+            view = asked.reader.view if asked.moment else self.memory.view
+            return called(doc_id, view.row(doc_id).title if doc_id in view else "")
+
+        shown = {**page.data, **page.shown, "site": self, "asked": asked, "to": to, "name_of": name_of}
         shown["parts"] = self._templates.get_template("parts.html").make_module(shown)
         return self._templates.get_template(page.template).render(shown)
 
@@ -109,7 +118,14 @@ class Site:
             auto_reload=False,
         )
         made.globals["counted"] = counted
-        made.filters |= {"called": called, "day": day, "clock": clock, "span": span, "lines": str.splitlines}
+        made.filters |= {
+            "did": did,
+            "called": called,
+            "day": day,
+            "clock": clock,
+            "span": span,
+            "lines": str.splitlines,
+        }
         return made
 
 
@@ -193,6 +209,26 @@ def _shown(value: Any) -> Any:
 def called(doc_id: str, title: str = "") -> str:
     """Head a document by its title, or else by its name."""
     return title or (UNSORTED if doc_id == CURRENT else doc_id.rpartition("/")[2])
+
+
+WORDS = {
+    "moved": "sorted into topics",
+    "superseded": "replaced",
+    "duplicate": "said twice",
+    "stamped": "written by hand",
+    "deleted": "taken out by hand",
+    "undone": "put back",
+    "removed": "taken out",
+}
+"""What a receipt did to a line, as people say it."""
+
+
+def did(one: Receipt) -> str:
+    """Return what a receipt did, in half a line: "30 facts sorted into topics, 8 replaced"."""
+    counts = [(times, WORDS.get(why, why)) for why, times in reasons(one).items()]
+    facts = (counted(times, "fact") if not at else times for at, (times, _) in enumerate(counts))
+    told = ", ".join(f"{fact} {why}" for fact, (_, why) in zip(facts, counts, strict=True))
+    return "; ".join((told or f"no fact moved, {counted(len(one.files), 'file')} changed", *one.notes[:1]))
 
 
 def day(time: str | None) -> str:
