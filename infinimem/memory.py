@@ -23,9 +23,8 @@ from infinimem.llm.base import LLM, OFFLINE
 from infinimem.llm.connect import permitted
 from infinimem.llm.replies import Cached
 from infinimem.log import log
-from infinimem.markdown.characters import clean_text
-from infinimem.markdown.signature import format_entry, format_seqs
-from infinimem.model import AGAIN, LEFT, Entry, Finding, Located, Plan, Receipt, Turn, Unanswered, Usage
+from infinimem.markdown.signature import format_seqs
+from infinimem.model import AGAIN, LEFT, Finding, Located, Plan, Receipt, Turn, Unanswered, Usage
 from infinimem.reader import Compared, Reader
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, init, system_clock
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from infinimem.operations.forget.forget import Forgotten, Renamed
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
-    from infinimem.store.plans import Rendered
     from infinimem.strategies.base import Event as Tick
     from infinimem.strategies.base import Plans
 
@@ -247,56 +245,23 @@ class Memory(Reader):
     # ── a person's own hand: one line, with a receipt that undo takes back ──────────────────────
 
     def write(self, doc_id: str, text: str) -> Receipt:
-        """Add a line of a person's own to a topic, or to CURRENT; UsageError if that is none of them, or the
-        text is empty."""
-        from infinimem.store.external_edits import live, write
+        """Add a line of a person's own to a topic, or to CURRENT; UsageError if it is neither, or no text."""
+        from infinimem.store.external_edits import write
 
-        if not text.strip():
-            raise UsageError("the text is empty; say what is to be remembered")
-        if doc_id not in live(self.view):
-            raise UsageError(f"{doc_id} is no topic; choose one, or CURRENT")
-        now = self.library.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-        def written(view: View) -> Rendered:
-            seq = self.library.allocate(1, view)
-            return write(view, doc_id, format_entry(seq, text.strip(), time=now, source="human"))
-
-        return self.library.by_hand(written)
+        library, now = self.library, self.library.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        return library.by_hand(lambda view: write(view, doc_id, text, now, partial(library.allocate, 1)))
 
     def edit(self, seq: int, text: str) -> Receipt:
-        """Have a fact say something else, in a person's words; UsageError if it is none that stands, or the
-        text is empty."""
-        from infinimem.store.external_edits import of_person
+        """Have a fact say something else, in a person's words; UsageError if none stands, or no text."""
+        from infinimem.store.external_edits import edit
 
-        if not text.strip():
-            raise UsageError("the text is empty; to take a fact out, forget it")
-        return self._rewritten(seq, "edited", lambda entry: of_person(entry, clean_text(text).strip()))
+        return self.library.by_hand(lambda view: edit(view, seq, text))
 
     def pin(self, seq: int, pinned: bool = True) -> Receipt:
         """Keep a fact from being archived without approval, or no longer; UsageError as of `edit`."""
-        from infinimem.store.external_edits import without
+        from infinimem.store.external_edits import pin
 
-        fields = {"pin": "yes"} if pinned else {}
-        why = "pinned" if pinned else "unpinned"
-
-        def changed(entry: Entry) -> Entry:
-            bare = without(entry, "pin")
-            return replace(bare, fields={**bare.fields, **fields})
-
-        return self._rewritten(seq, why, changed)
-
-    def _rewritten(self, seq: int, why: str, change: Callable[[Entry], Entry]) -> Receipt:
-        from infinimem.store.external_edits import live, rewrite
-
-        def rewritten(view: View) -> Rendered:
-            place = view.entry(seq)
-            if place is None or place.doc_id not in live(view):
-                raise UsageError(f"{seq} is no fact that stands, so it cannot be {why}")
-            if (new := change(place.entry)) == place.entry:
-                raise UsageError(f"{seq} reads so already")
-            return rewrite(view, [(place, new)], why)
-
-        return self.library.by_hand(rewritten)
+        return self.library.by_hand(lambda view: pin(view, seq, pinned))
 
     def unanswered(self) -> Mapping[int, Unanswered]:
         """Return the turns about which no answer of the model was of use, by seq. They are asked about at the

@@ -29,8 +29,10 @@ from infinimem.store.records import held_by, link_to, sources_of, stem
 from infinimem.store.view import View
 
 _NOTE = "takes back receipt "
-_WRITTEN = ("added", "stamped", "edited", "pinned", "unpinned")
-_WRITTEN += ("renumbered", "cites", "undated", "undone", "removed")
+_WRITTEN = (
+    *("added", "stamped", "edited", "pinned", "unpinned", "renumbered", "cites", "undated"),
+    *("undone", "removed"),
+)
 """How the reason of a row begins whose line the receipt itself wrote or took out."""
 _BY_HAND = ("deleted", "moved by hand")
 """Reasons of rows that tell what a person had done before."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from infinimem.errors import UsageError
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import (
     block_id,
@@ -295,9 +297,9 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     return done
 
 
-def of_person(entry: Entry, text: str | None = None) -> Entry:
-    """Return a line as a person's own; if given, with this text."""
-    return replace(without(entry, "by"), source="human", text=entry.text if text is None else text)
+def of_person(entry: Entry) -> Entry:
+    """Return a line as a person's own."""
+    return replace(without(entry, "by"), source="human")
 
 
 def without(entry: Entry, key: str) -> Entry:
@@ -309,16 +311,14 @@ def rewrite(view: View, lines: Iterable[tuple[Located, Entry]], why: str) -> Ren
     """Have lines read as these entries do; the receipt quotes them as they were."""
     done = Rendered()
     for place, entry in lines:
-        old, line = done.documents.get(place.doc_id) or view.document(place.doc_id), place.entry.line
-        new = resigned(place.entry, entry)
+        old = done.documents.get(place.doc_id) or view.document(place.doc_id)
+        line, new, at = place.entry.line, resigned(place.entry, entry), place.start_line
         if entry.text == place.text:
-            document = old.sign({place.start_line: new})
+            document = old.sign({at: new})
         else:
-            said = format_entry(place.seq, entry.text, with_block_id=line.endswith(block_id(place.seq)))
-            parts = f"{new[: text_start(new)]}{said[text_start(said) :]}".split("\n")
-            parts = [part + old.newline[:-1] for part in parts]
-            above, below = old.lines[: place.start_line - 1], old.lines[place.end_line :]
-            document = replace(old, lines=(*above, *parts, *below))
+            end = block_id(place.seq) * line.endswith(block_id(place.seq)) + old.newline[:-1]
+            said = f"{new[: text_start(new)]}{entry.text}{end}"
+            document = replace(old, lines=(*old.lines[: at - 1], said, *old.lines[place.end_line :]))
         done.documents[place.doc_id] = document
         done.quoted.append(line)
         done.rows.append(ReceiptRow(place.seq, place.doc_id, place.doc_id, why))
@@ -327,12 +327,41 @@ def rewrite(view: View, lines: Iterable[tuple[Located, Entry]], why: str) -> Ren
     return done
 
 
-def write(view: View, doc_id: str, entry_line: str) -> Rendered:
-    """Put a new line at the end of a document."""
-    document = view.document(doc_id).insert([entry_line])
-    new = document.entries[-1]
-    row = ReceiptRow(new.seq, "-", doc_id, "added")
-    return Rendered({doc_id: document}, rows=[row], added=[(new.seq, new.entry.line)])
+def edit(view: View, seq: int, text: str) -> Rendered:
+    """Have a fact say something else, on one line, as a person's own."""
+    place = _standing(view, seq)
+    return rewrite(view, [(place, replace(of_person(place.entry), text=_said(text)))], "edited")
+
+
+def pin(view: View, seq: int, pinned: bool) -> Rendered:
+    """Pin a fact, or free it."""
+    place = _standing(view, seq)
+    bare = without(place.entry, "pin")
+    new = replace(bare, fields={**bare.fields, "pin": "yes"}) if pinned else bare
+    return rewrite(view, [(place, new)], "pinned" if pinned else "unpinned")
+
+
+def write(view: View, doc_id: str, text: str, time: str, allocate: Callable[[View], int]) -> Rendered:
+    """Put a fact of a person's, on one line, at the end of a document of facts."""
+    if doc_id not in live(view):
+        raise UsageError(f"{doc_id} is no topic; choose one, or CURRENT")
+    said, seq = _said(text), allocate(view)
+    document = view.document(doc_id).insert([format_entry(seq, said, time=time, source="human")])
+    added = [(one.seq, one.entry.line) for one in document.entries if one.seq == seq]
+    return Rendered({doc_id: document}, rows=[ReceiptRow(seq, "-", doc_id, "added")], added=added)
+
+
+def _standing(view: View, seq: int) -> Located:
+    place = view.entry(seq)
+    if place is None or place.doc_id not in live(view):
+        raise UsageError(f"{seq} is no fact that stands")
+    return place
+
+
+def _said(text: str) -> str:
+    if not (said := one_line(clean_text(text))):
+        raise UsageError("the text is empty; to take a fact out, forget it")
+    return said
 
 
 def turns_without_entries(view: View, edits: ExternalEdits, first_seq: int) -> list[int]:

@@ -47,7 +47,7 @@ from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.tool import numbered, scope_of
 from infinimem.user_folders import is_mine
-from infinimem.web.site import Asked, Moved, Page, called, did, number, seq_of, served
+from infinimem.web.site import Asked, Moved, Page, did, number, seq_of, served, titled
 
 LATELY = 6  # changes and lines on the home page
 CARDS = 12  # topics on the home page
@@ -67,6 +67,7 @@ PAGE = 400  # lines of a document on a page
 AROUND = 3  # turns before and after one that are shown with it
 _LONGEST = 50_000  # characters that are set as Markdown at once: a table of 400 kB takes seconds
 _WIKI = re.compile(r"!?\[\[([^\[\]|#\n]*)(?:#([^\[\]|\n]*))?(?:\|([^\[\]\n]+))?\]\]")
+_MARKS = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]|!?\[([^\[\]]*)\]\([^()]*\)|[*`]+")
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|[/#?]", re.IGNORECASE)
 """How a link begins that leads to no document beside this one."""
 
@@ -119,13 +120,13 @@ def home(asked: Asked) -> Page:
 def card(view: View, doc_id: str) -> dict[str, Any]:
     """Return a document in short: title, a sentence, how many facts, the newest day."""
     document, row = view.document(doc_id), view.row(doc_id)
-    title = titled(document)
+    title = titled(view, doc_id)
     prose = (line.strip() for line in document.body.splitlines())
     first = next((line for line in prose if line and line[0] not in "#`|<>!-*+=_"), "")
     told = row.summary if row.summary not in ("", title) else first
     who, _, rest = told.partition(": ")
     told = rest if who in {place.entry.fields.get("speaker") for place in document.entries} else told
-    sentence = next(sentences(told), told)
+    sentence = _MARKS.sub(r"\1\2", next(sentences(told), told))
     return {
         "id": doc_id,
         "title": title,
@@ -133,12 +134,6 @@ def card(view: View, doc_id: str) -> dict[str, Any]:
         "facts": row.entries,
         "day": _day(view, doc_id),
     }
-
-
-def titled(document: Document) -> str:
-    """Return what a document is called: by its header, a note also by its first heading, else by its file."""
-    first = [one.title for one in document.headings[:1] if one.level == 1]
-    return called(document.id, document.title or "".join(first))
 
 
 def _newest(
@@ -194,7 +189,7 @@ def document(asked: Asked) -> Page | Moved:
         return served(f"/doc/{doc_id}", f"L{at}" if at else "", past)
 
     shown = {
-        "title": titled(found),
+        "title": titled(view, found.id),
         "summary": found.summary,
         "blocks": blocks(found, start, facts, link),
         "start": start,
@@ -301,7 +296,7 @@ def timeline(asked: Asked) -> Page:
     every = recorded(view).receipts
     found = [one for one in every[::-1] if not about or about in [name for name, *_ in one.files]]
     changed = {name for one in every for name, *_ in one.files}
-    topics = [(doc_id, called(doc_id, view.row(doc_id).title)) for doc_id in view.ids() if doc_id in changed]
+    topics = [(doc_id, titled(view, doc_id)) for doc_id in view.ids() if doc_id in changed]
     some = found[start - 1 : start - 1 + LISTED]
     days = [(day, [(one, did(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])]
     shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}

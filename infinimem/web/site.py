@@ -15,9 +15,11 @@ from urllib.parse import quote, urlencode
 
 from infinimem.errors import UsageError
 from infinimem.markdown.characters import visible
+from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Receipt
 from infinimem.operations.provenance import REPLACED, recorded
 from infinimem.results import counted, reasons
+from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.terms import MONTHS
 
 if TYPE_CHECKING:
@@ -95,11 +97,7 @@ class Site:
             past: dict[str, object] = {"as-of": asked.moment} if path.startswith(OF_A_MOMENT) else {}
             return served(path, anchor, past | query)
 
-        @cache
-        def name_of(doc_id: str) -> str:
-            view = asked.reader.view if asked.moment else self.memory.view
-            return called(doc_id, view.row(doc_id).title if doc_id in view else "")
-
+        name_of = cache(lambda doc_id: titled(asked.reader.view, doc_id))
         shown = {**page.data, **page.shown, "site": self, "asked": asked, "to": to, "name_of": name_of}
         shown["parts"] = self._templates.get_template("parts.html").make_module(shown)
         return self._templates.get_template(page.template).render(shown)
@@ -120,7 +118,6 @@ class Site:
         made.globals["counted"] = counted
         made.filters |= {
             "did": did,
-            "called": called,
             "day": day,
             "clock": clock,
             "span": span,
@@ -206,9 +203,13 @@ def _shown(value: Any) -> Any:
     return visible(value, turned=False) if type(value) is str else value
 
 
-def called(doc_id: str, title: str = "") -> str:
-    """Head a document by its title, or else by its name."""
-    return title or (UNSORTED if doc_id == CURRENT else doc_id.rpartition("/")[2])
+def titled(view: View, doc_id: str) -> str:
+    """Return what a document is called: by its header, a note also by its first heading, else by its file."""
+    topic = doc_id.replace(ARCHIVE, TOPICS, 1) if doc_id.startswith(ARCHIVE) else doc_id
+    document = view.document(topic) if topic in view else Document.empty(topic)
+    first = [one.title for one in document.headings[:1] if one.level == 1]
+    title = document.title or "".join(first) or (UNSORTED if topic == CURRENT else topic.rpartition("/")[2])
+    return f"{title} (no longer holds)" if topic != doc_id else title
 
 
 WORDS = {

@@ -261,8 +261,8 @@ def find_residue(
         elif doc_id.startswith((CURRENT, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
             found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
     listed, own = {one.path for one in found}, (f"{CURRENT}.md", *folders().owned, STATE, "/")
-    ours = own if planned is not None else ()  # a preview does not ask what is left of them
-    places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root, ours)}
+    without = () if planned is None else own  # a preview does not ask what is left of them
+    places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root, without)}
     if planned is None:
         places |= {str(path): path for cache in caches() for path in _paths(cache)}
     for name, path in places.items():
