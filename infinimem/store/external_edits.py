@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from infinimem.errors import UsageError
@@ -341,12 +341,12 @@ def pin(view: View, seq: int, pinned: bool) -> Rendered:
     return rewrite(view, [(place, new)], "pinned" if pinned else "unpinned")
 
 
-def write(view: View, doc_id: str, text: str, time: str, allocate: Callable[[View], int]) -> Rendered:
+def write(view: View, doc_id: str, text: str, time: str, seq: int) -> Rendered:
     """Put a fact of a person's, on one line, at the end of a document of facts."""
     if doc_id not in live(view):
         raise UsageError(f"{doc_id} is no topic; choose one, or CURRENT")
-    said, seq = _said(text), allocate(view)
-    document = view.document(doc_id).insert([format_entry(seq, said, time=time, source="human")])
+    line = format_entry(seq, _said(text), time=time, source="human")
+    document = view.document(doc_id).insert([line])
     added = [(one.seq, one.entry.line) for one in document.entries if one.seq == seq]
     return Rendered({doc_id: document}, rows=[ReceiptRow(seq, "-", doc_id, "added")], added=added)
 

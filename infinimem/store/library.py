@@ -373,16 +373,19 @@ class Library:
         notice = differences(view, known, done.documents)
         return self.commit(done, view, self.of_people("stamp"), (), notice)
 
-    def by_hand(self, change: Callable[[View], Rendered]) -> Receipt:
-        """Do what a person does to lines on a page; what somebody typed before is taken in first."""
+    def by_hand(self, change: Callable[[View, int], Rendered]) -> Receipt:
+        """Do what a person does to a line, which is given the seq of a new one; what somebody typed before is
+        taken in first. What `change` refuses leaves no trace."""
         from infinimem.store.external_edits import differences
         from infinimem.store.plans import violations
 
+        self.demand_initialised()
+        brings = not change(self.view(), self.view().max_seq + 1).removed
         self.adopt_edits()
         for left in reversed(range(RETRIES + 1)):
             try:
                 with self.locked() as view:
-                    done = change(view)
+                    done = change(view, self.allocate(1, view) if brings else 0)
                     if wrong := violations(view, done):
                         raise LibraryError(f"this line cannot be changed ({wrong[0]}); run infinimem doctor")
                     notice = differences(view, self.seen_lines(), done.documents)

@@ -1,44 +1,30 @@
 """What each page shows, and what forms do: only by POST is the library changed, or are tokens spent.
 
-A document is shown as blocks to read: headings, facts with the lines that they superseded, what people wrote.
-Every line that says something stands in one; in what people wrote, HTML and images are text, and so are links
-that lead out of the library.
+What they show of documents is made in reading.py.
 """
 
 from __future__ import annotations
 
 import posixpath
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import timedelta
 from hashlib import sha256
-from html import escape
 from itertools import combinations, groupby
 from math import cos, pi, sin
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
-
-from markdown_it import MarkdownIt
-from markdown_it.rules_inline import StateInline
-from markdown_it.token import Token
 
 from infinimem import results, tokens
 from infinimem.errors import LibraryError, UsageError
-from infinimem.grounding.sentences import sentences
 from infinimem.hooks.recall import Recall
 from infinimem.index.search import searcher
-from infinimem.markdown.characters import visible
-from infinimem.markdown.document import Document
-from infinimem.markdown.signature import text_start
-from infinimem.model import CURRENT, Located, Receipt
+from infinimem.model import CURRENT, Receipt
 from infinimem.operations.history import history
-from infinimem.operations.provenance import Lineage, recorded, session_of, successor
+from infinimem.operations.provenance import Lineage, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
-from infinimem.store.lines import ALIAS, ID, STEM, fold
 from infinimem.store.plans import by_name, topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
@@ -47,6 +33,7 @@ from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.tool import numbered, scope_of
 from infinimem.user_folders import is_mine
+from infinimem.web.reading import PAGE, around, blocks, card, fact, named_in, newest_days, sessions
 from infinimem.web.site import Asked, Moved, Page, did, number, seq_of, served, titled
 
 LATELY = 6  # changes and lines on the home page
@@ -63,29 +50,6 @@ FACETS = ("source", "speaker", "year", "document")
 ROWS = 300  # lines of a receipt that are shown
 NODES, LINKS = 40, 120  # of a map, at most: those with most in common
 WIDTH, RADIUS = 900, 270  # of the drawing, in its own units
-PAGE = 400  # lines of a document on a page
-AROUND = 3  # turns before and after one that are shown with it
-_LONGEST = 50_000  # characters that are set as Markdown at once: a table of 400 kB takes seconds
-_WIKI = re.compile(r"!?\[\[([^\[\]|#\n]*)(?:#([^\[\]|\n]*))?(?:\|([^\[\]\n]+))?\]\]")
-_MARKS = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]|!?\[([^\[\]]*)\]\([^()]*\)|[*`]+")
-_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|[/#?]", re.IGNORECASE)
-"""How a link begins that leads to no document beside this one."""
-
-
-def _wiki_link(state: StateInline, silent: bool) -> bool:
-    match = _WIKI.match(state.src, state.pos)
-    if match is None:
-        return False
-    if not silent:
-        state.push("wiki", "", 0).content = match[0]
-    state.pos = match.end()
-    return True
-
-
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-_MARKDOWN.inline.ruler.before("link", "wiki", _wiki_link)
-_MARKDOWN.disable(["html_block", "html_inline", "image", "autolink", "reference", "entity"])
-_MARKDOWN.disable(["heading", "lheading"])  # they are blocks of their own
 
 
 def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -99,7 +63,7 @@ def home(asked: Asked) -> Page:
     """Show topics as cards, what changed lately with the facts themselves, what waits."""
     memory, view = asked.memory, asked.memory.view
     status, records = memory.status(), recorded(view)
-    newest = view.derived(_newest)
+    newest = view.derived(newest_days)
     latest = records.latest(LATELY)[::-1]
     week = (memory.library.clock() - timedelta(days=7)).isoformat()
     some = [one for one in latest if one.time >= week]
@@ -115,43 +79,6 @@ def home(asked: Asked) -> Page:
         "can_add": CURRENT in view and view.initialised,
     }
     return Page("home.html", status, shown)
-
-
-def card(view: View, doc_id: str) -> dict[str, Any]:
-    """Return a document in short: title, a sentence, how many facts, the newest day."""
-    document, row = view.document(doc_id), view.row(doc_id)
-    title = titled(view, doc_id)
-    prose = (line.strip() for line in document.body.splitlines())
-    first = next((line for line in prose if line and line[0] not in "#`|<>!-*+=_"), "")
-    told = row.summary if row.summary not in ("", title) else first
-    who, _, rest = told.partition(": ")
-    told = rest if who in {place.entry.fields.get("speaker") for place in document.entries} else told
-    sentence = _MARKS.sub(r"\1\2", next(sentences(told), told))
-    return {
-        "id": doc_id,
-        "title": title,
-        "sentence": sentence,
-        "facts": row.entries,
-        "day": _day(view, doc_id),
-    }
-
-
-def _newest(
-    view: View, known: Mapping[str, str] | None, changed: Collection[str] | None
-) -> Mapping[str, str]:
-    """Return the newest day of each document but CURRENT."""
-    due = view.ids() if known is None or changed is None else changed
-    days = {doc_id: _day(view, doc_id) for doc_id in due if doc_id in view and view.group(doc_id) == "live"}
-    days = {doc_id: day for doc_id, day in (known or {}).items() if doc_id in view} | days
-    return {doc_id: day for doc_id, day in days.items() if doc_id != CURRENT}
-
-
-def _day(view: View, doc_id: str) -> str:
-    """Return the newest day of a document's lines; of a note that on which it was saved."""
-    if not view.is_note(doc_id):
-        return max((place.entry.time or "" for place in view.document(doc_id).entries), default="")[:10]
-    at = view.stored.stamps[doc_id].mtime_ns / 1e9 if view.stored else 0
-    return datetime.fromtimestamp(at, UTC).date().isoformat() if at else ""
 
 
 def topics(asked: Asked) -> Page:
@@ -180,7 +107,7 @@ def document(asked: Asked) -> Page | Moved:
     def link(name: str, anchor: str, beside: bool = False) -> str:
         if beside:
             name = posixpath.normpath(posixpath.join(posixpath.dirname(found.id), name))
-        if not (doc_id := _named(view, name)):
+        if not (doc_id := named_in(view, name)):
             return ""
         related.setdefault(doc_id)
         titles = view.document(doc_id).headings if anchor else ()
@@ -210,15 +137,6 @@ def _done(asked: Asked) -> Receipt | None:
     """Return the receipt that a form led here with, if it is the newest: that is taken back on the spot."""
     latest = recorded(asked.memory.view).latest(1)
     return next((one for one in latest if one.label == asked.query.get("did")), None)
-
-
-def _named(view: View, name: str) -> str:
-    """Return the document that a link names; "" if there is none. (View.resolve looks for one near it.)"""
-    exact = name.strip().strip("/").removesuffix(".md")
-    last = fold(exact.rpartition("/")[2])
-    named = ((ID, fold(exact)), (STEM, last), (ALIAS, last))
-    ids = (exact, *(doc_id for kind, key in named if key for doc_id in view.lines.named(kind, key)))
-    return next((doc_id for doc_id in ids if doc_id in view), "")
 
 
 def line(asked: Asked) -> Page:
@@ -273,7 +191,7 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     doc = view.document(hit["doc_id"])
     if hit["seqs"]:
         facts = (fact(view, place) for place in map(view.entry, hit["seqs"]) if place)
-        lines = [vars(one) | {"year": (one.when or one.time)[:4]} for one in facts]
+        lines = [{**one, "year": (one["when"] or one["time"])[:4]} for one in facts]
     else:
         own = {"seq": 0, "source": "", "speaker": "", "year": ""}
         lines = [own | {"text": text, "line": number} for number, text in numbered(hit) if text.strip()]
@@ -532,190 +450,3 @@ def _question(asked: Asked, question: str, moment: str) -> dict[str, Any]:
     days = moments(asked)
     at = days.index(moment) if moment in days else len(days)
     return {"question": question, "moments": days, "at": at, "found": None, "day_asked": moment}
-
-
-# ── documents to read ───────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A signed line, with what it superseded and what that had superseded (the newest first), and of a turn
-    the lines that were drawn from it. One that `stands` can be edited; without a time it has that of its
-    first receipt."""
-
-    seq: int
-    text: str
-    doc_id: str
-    line: int
-    time: str
-    when: str
-    speaker: str
-    source: str
-    role: str
-    signature: str
-    pinned: bool
-    stands: bool
-    former: tuple[Fact, ...] = ()
-    drawn: tuple[Fact, ...] = ()
-
-
-@dataclass(frozen=True)
-class Block:
-    """What stands together: a heading, whose level on the page is below that of its title, 1; or facts; or
-    what people wrote, as HTML."""
-
-    line: int = 0
-    title: str = ""
-    level: int = 2
-    facts: tuple[Fact, ...] = ()
-    html: str = ""
-
-
-def fact(view: View, place: Located, former: bool = False, drawn: bool = False) -> Fact:
-    """Show a line, with what it superseded and what was drawn from it if that is asked for."""
-    entry, records = place.entry, recorded(view)
-    first = entry.line.partition("\n")[0]
-    steps = () if entry.time else records.steps(entry.seq)
-    return Fact(
-        entry.seq,
-        entry.text,
-        place.doc_id,
-        place.start_line,
-        entry.time or "".join(one.receipt.time for one in steps[:1]),
-        entry.fields.get("when", ""),
-        entry.fields.get("speaker", ""),
-        entry.source,
-        entry.role,
-        first[: text_start(first)].strip(),
-        entry.pinned,
-        place.doc_id.startswith((CURRENT, TOPICS)),
-        tuple(fact(view, one) for one in _before(place, records.superseded)) if former else (),
-        tuple(fact(view, one) for one in records.drawn(place.seq)) if drawn else (),
-    )
-
-
-def _before(place: Located, former: Callable[[int], Sequence[Located]]) -> list[Located]:
-    """Return what a line superseded, and what that had; a person may have written a circle."""
-    found, ahead = {place.seq: place}, [place.seq]
-    while ahead:
-        older = [one for one in former(ahead.pop()) if one.seq not in found]
-        found |= {one.seq: one for one in older}
-        ahead += [one.seq for one in older]
-    del found[place.seq]
-    return sorted(found.values(), key=lambda one: -one.seq)
-
-
-LinkTo = Callable[[str, str, bool], str]
-"""Gives the address of what a link names, and a heading there; "" if it is nothing of the library's. A path
-may lead from the document."""
-
-
-def blocks(document: Document, start: int, facts: Mapping[int, Fact], link: LinkTo) -> list[Block]:
-    """Return the blocks of a page of a document that begins at line `start`; `facts` are its signed lines, by
-    the number of their first one."""
-    headings = {heading.line: heading for heading in document.headings}
-    end = min(start + PAGE - 1, len(document.lines))
-    found: list[Block] = []
-    run: list[str] = []
-    inside = 0  # the last line of the fact or heading that is being passed
-
-    def close(after: int) -> None:
-        if any(run):
-            found.append(Block(html=_html(run, after - len(run), link)))
-        run.clear()
-
-    for at in range(max(start, document.header_end + 1), end + 1):
-        if at <= inside:
-            continue
-        if one := facts.get(at):
-            close(at)
-            inside = at + one.text.count("\n")
-            before = found.pop().facts if found and found[-1].facts else ()
-            found.append(Block(facts=(*before, one)))
-        elif heading := headings.get(at):
-            close(at)
-            inside = at + heading.rows - 1
-            found.append(Block(at, heading.title, min(heading.level + 1, 6)))
-        else:
-            run.append(visible(document.text_line(at), turned=False))
-    close(end + 1)
-    return found
-
-
-def _html(lines: Sequence[str], first: int, link: LinkTo) -> str:
-    """Set lines as Markdown, or as they are where Markdown leaves out some of their words (a cell too many);
-    what begins at a line, the first of which is given, is called after it."""
-    text = "\n".join(lines)
-    tokens = _MARKDOWN.parse(text) if len(text) <= _LONGEST else []
-    begins: dict[int, Token] = {}
-    for token in tokens:
-        token.attrs.pop("style", None)  # the pages' policy allows none
-        if token.type == "fence":
-            token.content, token.info = f"{token.info.strip()}\n{token.content}".lstrip("\n"), ""
-        line = first + token.map[0] if token.map else 0
-        if line and token.type != "inline":
-            token.attrSet("dir", "auto")
-            begins.setdefault(line, token).attrSet("id", f"L{line}")
-        _link(token.children or (), link)
-        for child in token.children or ():
-            if child.type in ("softbreak", "hardbreak"):
-                line += 1
-                ends = "<br>" if child.type == "hardbreak" else ""
-                child.type, child.content = "html_inline", f'{ends}\n<span id="L{line}"></span>'
-    shown = "".join(token.content + token.info * (token.type == "list_item_open") for token in tokens)
-    if not tokens or [*filter(str.isalnum, shown)] != [*filter(str.isalnum, text)]:
-        return f'<pre dir="auto" id="L{first}">{escape(text)}</pre>'
-    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
-
-
-def _link(children: Sequence[Token], link: LinkTo) -> None:
-    """Have links lead to documents of the library; where any other would lead stands behind its words."""
-    open_links: list[str] = []
-    for child in children:
-        if child.type == "wiki" and (match := _WIKI.match(child.content)):
-            name, title, words = (part or "" for part in match.groups())
-            address = link(name, title, False)
-            label = escape(words or " › ".join(filter(None, (name, title))))
-            child.type = "html_inline"
-            child.content = f'<a href="{escape(address)}">{label}</a>' if address else escape(child.content)
-        elif child.type == "link_open":
-            href, title = str(child.attrGet("href") or ""), str(child.attrGet("title") or "")
-            path, _, anchor = unquote(href).partition("#")
-            address = "" if not path or _OUTSIDE.match(path) else link(path, anchor, True)
-            child.attrs = {"href": address}
-            shown = visible(" ".join(filter(None, (href, title))), turned=False)
-            open_links.append("" if address else f' <span class="quiet">({escape(shown)})</span>')
-            child.type = "link_open" if address else "html_inline"
-        elif child.type == "link_close" and (behind := open_links.pop()):
-            child.type, child.content = "html_inline", behind
-
-
-def around(view: View, seq: int) -> tuple[Fact, ...]:
-    """Return a turn with those before and after it in its document."""
-    place = view.entry(seq)
-    if place is None:
-        return ()
-    turns = view.document(place.doc_id).entries
-    at = next(n for n, one in enumerate(turns) if one.seq == seq)
-    return tuple(fact(view, one, drawn=True) for one in turns[max(0, at - AROUND) : at + AROUND + 1])
-
-
-def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield conversations, each with who spoke, when, how many of its turns were drawn from, and where that
-    went."""
-    records = recorded(view)
-    for doc_id in ids:
-        turns = view.document(doc_id).entries
-        speakers = dict.fromkeys(one.entry.fields.get("speaker") or one.entry.source for one in turns)
-        drawn = [one.doc_id for turn in turns for one in records.drawn(turn.seq)]
-        session = (session_of(turns[0], view) if turns else "") or doc_id.removeprefix(EVIDENCE)
-        yield {
-            "id": doc_id,
-            "session": session,
-            "time": turns[0].entry.time if turns else "",
-            "title": next(sentences(turns[0].text), "") if turns else session,
-            "speakers": list(speakers),
-            "turns": len(turns),
-            "kept": len(drawn),
-            "places": [one for one, _ in Counter(drawn).most_common() if not one.startswith(ARCHIVE)],
-        }

@@ -19,7 +19,7 @@ from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Receipt
 from infinimem.operations.provenance import REPLACED, recorded
 from infinimem.results import counted, reasons
-from infinimem.store.spec import ARCHIVE, TOPICS
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
 from infinimem.terms import MONTHS
 
 if TYPE_CHECKING:
@@ -209,11 +209,13 @@ def titled(view: View, doc_id: str) -> str:
     document = view.document(topic) if topic in view else Document.empty(topic)
     first = [one.title for one in document.headings[:1] if one.level == 1]
     title = document.title or "".join(first) or (UNSORTED if topic == CURRENT else topic.rpartition("/")[2])
+    if doc_id.startswith(EVIDENCE) and (said := day(str(document.header.values.get("date", "")))):
+        return f"Conversation of {said}"
     return f"{title} (no longer holds)" if topic != doc_id else title
 
 
 WORDS = {
-    "moved": "sorted into topics",
+    "moved": "sorted",
     "superseded": "replaced",
     "duplicate": "said twice",
     "stamped": "written by hand",
@@ -225,7 +227,7 @@ WORDS = {
 
 
 def did(one: Receipt) -> str:
-    """Return what a receipt did, in half a line: "30 facts sorted into topics, 8 replaced"."""
+    """Return what a receipt did, in half a line: "30 facts sorted, 8 replaced"."""
     counts = [(times, WORDS.get(why, why)) for why, times in reasons(one).items()]
     facts = (counted(times, "fact") if not at else times for at, (times, _) in enumerate(counts))
     told = ", ".join(f"{fact} {why}" for fact, (_, why) in zip(facts, counts, strict=True))

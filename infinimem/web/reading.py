@@ -1,0 +1,270 @@
+"""What pages show of documents: blocks to read, facts, cards, conversations.
+
+A document is shown as blocks: headings, facts with the lines that they superseded, what people wrote. Every
+line that says something stands in one; in what people wrote, HTML and images are text, and so are links that
+lead out of the library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+from urllib.parse import unquote
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from infinimem.grounding.sentences import sentences
+from infinimem.markdown.characters import visible
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import text_start
+from infinimem.model import CURRENT, Located
+from infinimem.operations.provenance import recorded, session_of
+from infinimem.store.lines import ALIAS, ID, STEM, fold
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
+from infinimem.store.view import View
+from infinimem.web.site import titled
+
+PAGE = 400  # lines of a document on a page
+AROUND = 3  # turns before and after one that are shown with it
+_LONGEST = 50_000  # characters that are set as Markdown at once: a table of 400 kB takes seconds
+_WIKI = re.compile(r"!?\[\[([^\[\]|#\n]*)(?:#([^\[\]|\n]*))?(?:\|([^\[\]\n]+))?\]\]")
+_MARKS = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]|!?\[([^\[\]]*)\]\([^()]*\)|[*`]+")
+_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|[/#?]", re.IGNORECASE)
+"""How a link begins that leads to no document beside this one."""
+
+
+def _wiki_link(state: StateInline, silent: bool) -> bool:
+    match = _WIKI.match(state.src, state.pos)
+    if match is None:
+        return False
+    if not silent:
+        state.push("wiki", "", 0).content = match[0]
+    state.pos = match.end()
+    return True
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+_MARKDOWN.inline.ruler.before("link", "wiki", _wiki_link)
+_MARKDOWN.disable(["html_block", "html_inline", "image", "autolink", "reference", "entity"])
+_MARKDOWN.disable(["heading", "lheading"])  # they are blocks of their own
+
+
+Fact = Mapping[str, Any]
+"""A signed line as a page shows it (`fact`)."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """What stands together: a heading, whose level on the page is below that of its title, 1; or facts; or
+    what people wrote, as HTML."""
+
+    line: int = 0
+    title: str = ""
+    level: int = 2
+    facts: tuple[Fact, ...] = ()
+    html: str = ""
+
+
+def fact(view: View, place: Located, former: bool = False, drawn: bool = False) -> Fact:
+    """Show a line; if asked for with what it superseded and what that had superseded (the newest first), and
+    with what was drawn from it. One that `stands` can be edited; one without a time has that of its first
+    receipt."""
+    entry, records = place.entry, recorded(view)
+    first = entry.line.partition("\n")[0]
+    steps = () if entry.time else records.steps(entry.seq)
+    return {
+        "seq": entry.seq,
+        "text": entry.text,
+        "doc_id": place.doc_id,
+        "line": place.start_line,
+        "time": entry.time or "".join(one.receipt.time for one in steps[:1]),
+        "when": entry.fields.get("when", ""),
+        "speaker": entry.fields.get("speaker", ""),
+        "source": entry.source,
+        "role": entry.role,
+        "signature": first[: text_start(first)].strip(),
+        "pinned": entry.pinned,
+        "stands": place.doc_id.startswith((CURRENT, TOPICS)),
+        "former": [fact(view, one) for one in _before(place, records.superseded)] if former else (),
+        "drawn": [fact(view, one) for one in records.drawn(place.seq)] if drawn else (),
+    }
+
+
+def _before(place: Located, former: Callable[[int], Sequence[Located]]) -> list[Located]:
+    """Return what a line superseded, and what that had; a person may have written a circle."""
+    found, ahead = {place.seq: place}, [place.seq]
+    while ahead:
+        older = [one for one in former(ahead.pop()) if one.seq not in found]
+        found |= {one.seq: one for one in older}
+        ahead += [one.seq for one in older]
+    del found[place.seq]
+    return sorted(found.values(), key=lambda one: -one.seq)
+
+
+LinkTo = Callable[[str, str, bool], str]
+"""Gives the address of what a link names, and a heading there; "" if it is nothing of the library's. A path
+may lead from the document."""
+
+
+def blocks(document: Document, start: int, facts: Mapping[int, Fact], link: LinkTo) -> list[Block]:
+    """Return the blocks of a page of a document that begins at line `start`; `facts` are its signed lines, by
+    the number of their first one."""
+    headings = {heading.line: heading for heading in document.headings}
+    end = min(start + PAGE - 1, len(document.lines))
+    found: list[Block] = []
+    run: list[str] = []
+    inside = 0  # the last line of the fact or heading that is being passed
+
+    def close(after: int) -> None:
+        if any(run):
+            found.append(Block(html=set_markdown(run, after - len(run), link)))
+        run.clear()
+
+    for at in range(max(start, document.header_end + 1), end + 1):
+        if at <= inside:
+            continue
+        if one := facts.get(at):
+            close(at)
+            inside = at + one["text"].count("\n")
+            before = found.pop().facts if found and found[-1].facts else ()
+            found.append(Block(facts=(*before, one)))
+        elif heading := headings.get(at):
+            close(at)
+            inside = at + heading.rows - 1
+            found.append(Block(at, heading.title, min(heading.level + 1, 6)))
+        else:
+            run.append(visible(document.text_line(at), turned=False))
+    close(end + 1)
+    return found
+
+
+def set_markdown(lines: Sequence[str], first: int, link: LinkTo) -> str:
+    """Set lines as Markdown, or as they are where Markdown leaves out some of their words (a cell too many);
+    what begins at a line, the first of which is given, is called after it."""
+    text = "\n".join(lines)
+    tokens = _MARKDOWN.parse(text) if len(text) <= _LONGEST else []
+    begins: dict[int, Token] = {}
+    for token in tokens:
+        token.attrs.pop("style", None)  # the pages' policy allows none
+        if token.type == "fence":
+            token.content, token.info = f"{token.info.strip()}\n{token.content}".lstrip("\n"), ""
+        line = first + token.map[0] if token.map else 0
+        if line and token.type != "inline":
+            token.attrSet("dir", "auto")
+            begins.setdefault(line, token).attrSet("id", f"L{line}")
+        _link(token.children or (), link)
+        for child in token.children or ():
+            if child.type in ("softbreak", "hardbreak"):
+                line += 1
+                ends = "<br>" if child.type == "hardbreak" else ""
+                child.type, child.content = "html_inline", f'{ends}\n<span id="L{line}"></span>'
+    shown = "".join(token.content + token.info * (token.type == "list_item_open") for token in tokens)
+    if not tokens or [*filter(str.isalnum, shown)] != [*filter(str.isalnum, text)]:
+        return f'<pre dir="auto" id="L{first}">{escape(text)}</pre>'
+    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
+
+
+def _link(children: Sequence[Token], link: LinkTo) -> None:
+    """Have links lead to documents of the library; where any other would lead stands behind its words."""
+    open_links: list[str] = []
+    for child in children:
+        if child.type == "wiki" and (match := _WIKI.match(child.content)):
+            name, title, words = (part or "" for part in match.groups())
+            address = link(name, title, False)
+            label = escape(words or " › ".join(filter(None, (name, title))))
+            child.type = "html_inline"
+            child.content = f'<a href="{escape(address)}">{label}</a>' if address else escape(child.content)
+        elif child.type == "link_open":
+            href, title = str(child.attrGet("href") or ""), str(child.attrGet("title") or "")
+            path, _, anchor = unquote(href).partition("#")
+            address = "" if not path or _OUTSIDE.match(path) else link(path, anchor, True)
+            child.attrs = {"href": address}
+            shown = visible(" ".join(filter(None, (href, title))), turned=False)
+            open_links.append("" if address else f' <span class="quiet">({escape(shown)})</span>')
+            child.type = "link_open" if address else "html_inline"
+        elif child.type == "link_close" and (behind := open_links.pop()):
+            child.type, child.content = "html_inline", behind
+
+
+def around(view: View, seq: int) -> tuple[Fact, ...]:
+    """Return a turn with those before and after it in its document."""
+    place = view.entry(seq)
+    if place is None:
+        return ()
+    turns = view.document(place.doc_id).entries
+    at = next(n for n, one in enumerate(turns) if one.seq == seq)
+    return tuple(fact(view, one, drawn=True) for one in turns[max(0, at - AROUND) : at + AROUND + 1])
+
+
+def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield conversations, each with who spoke, when, how many of its turns were drawn from, and where that
+    went."""
+    records = recorded(view)
+    for doc_id in ids:
+        turns = view.document(doc_id).entries
+        speakers = dict.fromkeys(one.entry.fields.get("speaker") or one.entry.source for one in turns)
+        drawn = [one.doc_id for turn in turns for one in records.drawn(turn.seq)]
+        session = (session_of(turns[0], view) if turns else "") or doc_id.removeprefix(EVIDENCE)
+        yield {
+            "id": doc_id,
+            "session": session,
+            "time": turns[0].entry.time if turns else "",
+            "title": next(sentences(turns[0].text), "") if turns else session,
+            "speakers": list(speakers),
+            "turns": len(turns),
+            "kept": len(drawn),
+            "places": [one for one, _ in Counter(drawn).most_common() if not one.startswith(ARCHIVE)],
+        }
+
+
+def card(view: View, doc_id: str) -> dict[str, Any]:
+    """Return a document in short: title, a sentence, how many facts, the newest day."""
+    document, row = view.document(doc_id), view.row(doc_id)
+    title = titled(view, doc_id)
+    prose = (line.strip() for line in document.body.splitlines())
+    first = next((line for line in prose if line and line[0] not in "#`|<>!-*+=_"), "")
+    told = row.summary if row.summary not in ("", title) else first
+    who, _, rest = told.partition(": ")
+    told = rest if who in {place.entry.fields.get("speaker") for place in document.entries} else told
+    sentence = _MARKS.sub(r"\1\2", next(sentences(told), told))
+    return {
+        "id": doc_id,
+        "title": title,
+        "sentence": sentence,
+        "facts": row.entries,
+        "day": _day(view, doc_id),
+    }
+
+
+def newest_days(
+    view: View, known: Mapping[str, str] | None, changed: Collection[str] | None
+) -> Mapping[str, str]:
+    """Return the newest day of each document but CURRENT."""
+    due = view.ids() if known is None or changed is None else changed
+    days = {doc_id: _day(view, doc_id) for doc_id in due if doc_id in view and view.group(doc_id) == "live"}
+    days = {doc_id: day for doc_id, day in (known or {}).items() if doc_id in view} | days
+    return {doc_id: day for doc_id, day in days.items() if doc_id != CURRENT}
+
+
+def _day(view: View, doc_id: str) -> str:
+    """Return the newest day of a document's lines; of a note that on which it was saved."""
+    if not view.is_note(doc_id):
+        return max((place.entry.time or "" for place in view.document(doc_id).entries), default="")[:10]
+    at = view.stored.stamps[doc_id].mtime_ns / 1e9 if view.stored else 0
+    return datetime.fromtimestamp(at, UTC).date().isoformat() if at else ""
+
+
+def named_in(view: View, name: str) -> str:
+    """Return the document that a link names; "" if there is none. (View.resolve looks for one near it.)"""
+    exact = name.strip().strip("/").removesuffix(".md")
+    last = fold(exact.rpartition("/")[2])
+    named = ((ID, fold(exact)), (STEM, last), (ALIAS, last))
+    ids = (exact, *(doc_id for kind, key in named if key for doc_id in view.lines.named(kind, key)))
+    return next((doc_id for doc_id in ids if doc_id in view), "")
