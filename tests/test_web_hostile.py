@@ -55,7 +55,7 @@ ATTRIBUTES = frozenset(
     "lang charset name content rel href src defer id class aria-label aria-current aria-hidden data-live "
     "data-fact data-key tabindex action role type placeholder autofocus value selected required autocomplete "
     "method min max list rows dir datetime for label open viewbox d stroke-width cx cy r x y "
-    "text-anchor form startoffset".split()
+    "text-anchor form startoffset title".split()
 )
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
 from infinimem.embedders.local import Choice, lazily, permitted
@@ -59,6 +59,7 @@ IGNORED = ".infinimem/\n.obsidian/workspace*.json\n.trash/\n"
 
 _NO_LISTS = state.Lists()
 
+T = TypeVar("T")
 Clock = Callable[[], datetime]
 
 
@@ -310,16 +311,25 @@ class Library:
         from infinimem.store.plans import verified
 
         head = self._head(strategy, model, usage or Usage(), began)
+
+        def applied(view: View) -> Outcome:
+            outcome = self._apply(verified(plan, base, view, approved), view, head)
+            reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
+            refused = [RejectedReply(plan.op, "", tuple(map(str, reasons)))] if reasons else []
+            if not any(reason.code == "FORGOTTEN" for reason in reasons):
+                refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
+            withheld.keep_replies(self.files, refused, head.time)
+            return outcome
+
+        return self.written(applied)
+
+    def written(self, act: Callable[[View], T]) -> T:
+        """Do something to the library as it is while nobody else writes; again, where a person saved a file
+        of it meanwhile."""
         for left in reversed(range(RETRIES + 1)):
             try:
                 with self.locked() as view:
-                    outcome = self._apply(verified(plan, base, view, approved), view, head)
-                    reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
-                    refused = [RejectedReply(plan.op, "", tuple(map(str, reasons)))] if reasons else []
-                    if not any(reason.code == "FORGOTTEN" for reason in reasons):
-                        refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
-                    withheld.keep_replies(self.files, refused, head.time)
-                    return outcome
+                    return act(view)
             except Conflict:
                 if not left:
                     raise
@@ -382,18 +392,15 @@ class Library:
         self.demand_initialised()
         brings = not change(self.view(), self.view().max_seq + 1).removed
         self.adopt_edits()
-        for left in reversed(range(RETRIES + 1)):
-            try:
-                with self.locked() as view:
-                    done = change(view, self.allocate(1, view) if brings else 0)
-                    if wrong := violations(view, done):
-                        raise LibraryError(f"this line cannot be changed ({wrong[0]}); run infinimem doctor")
-                    notice = differences(view, self.seen_lines(), done.documents)
-                    return self.commit(done, view, self.of_people("edit"), (), notice)
-            except Conflict:
-                if not left:
-                    raise
-        raise AssertionError
+
+        def changed(view: View) -> Receipt:
+            done = change(view, self.allocate(1, view) if brings else 0)
+            if wrong := violations(view, done):
+                raise LibraryError(f"this line cannot be changed ({wrong[0]}); run infinimem doctor")
+            notice = differences(view, self.seen_lines(), done.documents)
+            return self.commit(done, view, self.of_people("edit"), (), notice)
+
+        return self.written(changed)
 
     def mark(self, kinds: Mapping[int, str]) -> None:
         """Have turns left as they were said, or asked about anew, by seq."""

@@ -35,7 +35,7 @@ PAGE = 400  # lines of a document on a page
 AROUND = 3  # turns before and after one that are shown with it
 _LONGEST = 50_000  # characters that are set as Markdown at once: a table of 400 kB takes seconds
 _WIKI = re.compile(r"!?\[\[([^\[\]|#\n]*)(?:#([^\[\]|\n]*))?(?:\|([^\[\]\n]+))?\]\]")
-_MARKS = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]|!?\[([^\[\]]*)\]\([^()]*\)|[*`]+")
+_LINKS = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]|!?\[([^\[\]]*)\]\([^()]*\)")
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|[/#?]", re.IGNORECASE)
 """How a link begins that leads to no document beside this one."""
 
@@ -45,7 +45,10 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
     if match is None:
         return False
     if not silent:
-        state.push("wiki", "", 0).content = match[0]
+        name, title, words = (part or "" for part in match.groups())
+        address, shown = state.env["link"](name, title), words or " › ".join(filter(None, (name, title)))
+        told = f'<a href="{escape(address)}">{escape(shown)}</a>' if address else escape(match[0])
+        state.push("html_inline", "", 0).content = told
     state.pos = match.end()
     return True
 
@@ -108,9 +111,9 @@ def _before(place: Located, former: Callable[[int], Sequence[Located]]) -> list[
     return sorted(found.values(), key=lambda one: -one.seq)
 
 
-LinkTo = Callable[[str, str, bool], str]
-"""Gives the address of what a link names, and a heading there; "" if it is nothing of the library's. A path
-may lead from the document."""
+LinkTo = Callable[..., str]
+"""Gives the address of what a link names, and of a heading there; "" if it is nothing of the library's. With
+True for a third argument the name is a path from the document."""
 
 
 def blocks(document: Document, start: int, facts: Mapping[int, Fact], link: LinkTo) -> list[Block]:
@@ -149,7 +152,7 @@ def set_markdown(lines: Sequence[str], first: int, link: LinkTo) -> str:
     """Set lines as Markdown, or as they are where Markdown leaves out some of their words (a cell too many);
     what begins at a line, the first of which is given, is called after it."""
     text = "\n".join(lines)
-    tokens = _MARKDOWN.parse(text) if len(text) <= _LONGEST else []
+    tokens = _MARKDOWN.parse(text, {"link": link}) if len(text) <= _LONGEST else []
     begins: dict[int, Token] = {}
     for token in tokens:
         token.attrs.pop("style", None)  # the pages' policy allows none
@@ -159,38 +162,20 @@ def set_markdown(lines: Sequence[str], first: int, link: LinkTo) -> str:
         if line and token.type != "inline":
             token.attrSet("dir", "auto")
             begins.setdefault(line, token).attrSet("id", f"L{line}")
-        _link(token.children or (), link)
         for child in token.children or ():
             if child.type in ("softbreak", "hardbreak"):
                 line += 1
                 ends = "<br>" if child.type == "hardbreak" else ""
                 child.type, child.content = "html_inline", f'{ends}\n<span id="L{line}"></span>'
+            elif child.type == "link_open":  # one that leads out only tells where to
+                href = str(child.attrGet("href"))
+                path, _, anchor = unquote(href).partition("#")
+                address = "" if not path or _OUTSIDE.match(path) else link(path, anchor, True)
+                child.attrs = {"href": address} if address else {"title": href}
     shown = "".join(token.content + token.info * (token.type == "list_item_open") for token in tokens)
     if not tokens or [*filter(str.isalnum, shown)] != [*filter(str.isalnum, text)]:
         return f'<pre dir="auto" id="L{first}">{escape(text)}</pre>'
     return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
-
-
-def _link(children: Sequence[Token], link: LinkTo) -> None:
-    """Have links lead to documents of the library; where any other would lead stands behind its words."""
-    open_links: list[str] = []
-    for child in children:
-        if child.type == "wiki" and (match := _WIKI.match(child.content)):
-            name, title, words = (part or "" for part in match.groups())
-            address = link(name, title, False)
-            label = escape(words or " › ".join(filter(None, (name, title))))
-            child.type = "html_inline"
-            child.content = f'<a href="{escape(address)}">{label}</a>' if address else escape(child.content)
-        elif child.type == "link_open":
-            href, title = str(child.attrGet("href") or ""), str(child.attrGet("title") or "")
-            path, _, anchor = unquote(href).partition("#")
-            address = "" if not path or _OUTSIDE.match(path) else link(path, anchor, True)
-            child.attrs = {"href": address}
-            shown = visible(" ".join(filter(None, (href, title))), turned=False)
-            open_links.append("" if address else f' <span class="quiet">({escape(shown)})</span>')
-            child.type = "link_open" if address else "html_inline"
-        elif child.type == "link_close" and (behind := open_links.pop()):
-            child.type, child.content = "html_inline", behind
 
 
 def around(view: View, seq: int) -> tuple[Fact, ...]:
@@ -226,21 +211,17 @@ def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 def card(view: View, doc_id: str) -> dict[str, Any]:
     """Return a document in short: title, a sentence, how many facts, the newest day."""
-    document, row = view.document(doc_id), view.row(doc_id)
-    title = titled(view, doc_id)
-    prose = (line.strip() for line in document.body.splitlines())
-    first = next((line for line in prose if line and line[0] not in "#`|<>!-*+=_"), "")
-    told = row.summary if row.summary not in ("", title) else first
+    document = view.document(doc_id)
+    parts = (part.splitlines() for part in document.body.split("\n\n"))
+    prose = (" ".join(line for line in part if line.lstrip()[:1] not in "#`|<>!-*+=_") for part in parts)
+    newest = "".join(place.text for place in document.entries[-1:])
+    told = document.summary or next(filter(None, prose), newest)
     who, _, rest = told.partition(": ")
     told = rest if who in {place.entry.fields.get("speaker") for place in document.entries} else told
-    sentence = _MARKS.sub(r"\1\2", next(sentences(told), told))
-    return {
-        "id": doc_id,
-        "title": title,
-        "sentence": sentence,
-        "facts": row.entries,
-        "day": _day(view, doc_id),
-    }
+    told = _LINKS.sub(r"\1\2", told).replace("`", "").replace("**", "")
+    sentence, count = next(sentences(told), told), len(document.entries)
+    title, day = titled(view, doc_id), _day(view, doc_id)
+    return {"id": doc_id, "title": title, "sentence": sentence, "facts": count, "day": day}
 
 
 def newest_days(

@@ -38,7 +38,7 @@ from infinimem.operations.forget.redaction import (
 from infinimem.settings import SETTINGS
 from infinimem.spec import folders, texts_of
 from infinimem.store import receipts, sequence, state, withheld
-from infinimem.store.commit import CONFLICTS, Conflict, clear_displaced, recheck, recover
+from infinimem.store.commit import CONFLICTS, clear_displaced, recheck, recover
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.lines import ID, aliases_of, fold
@@ -139,16 +139,12 @@ def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
 
 def _locked(library: Library, act: Callable[[View], T]) -> T:
     """Do something under the lock, late saves first; again where someone saved a file of it meanwhile."""
-    library.demand_initialised()
-    for again in reversed(range(RETRIES + 1)):
-        try:
-            with library.locked():
-                recheck(library.files, library.clock().timestamp())
-                return act(_look(library))
-        except Conflict:
-            if not again:
-                raise
-    raise AssertionError
+
+    def acted(_: View) -> T:
+        recheck(library.files, library.clock().timestamp())
+        return act(_look(library))
+
+    return library.written(acted)
 
 
 def _look(library: Library) -> View:
