@@ -182,6 +182,12 @@ def test_what_a_forget_deleted_is_not_held_open(memory: Memory) -> None:
     """Open files stay on the disk, with what was forgotten in them, and are as many as a process may have."""
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("only Linux tells a process what it has open")
+
+    def held(end: str) -> set[str]:
+        links = {os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()}
+        return {path for path in links if "index.db" in path and path.endswith(end)}
+
+    others = held("(deleted)")  # of libraries that nobody asks any more
     for turn in TURNS[4:]:
         view = memory.library.view()
         assert view.lines.highest and memory.tools.search("lamp")["hits"]
@@ -189,6 +195,4 @@ def test_what_a_forget_deleted_is_not_held_open(memory: Memory) -> None:
         memory.observe([turn])
         assert memory.tools.search("lamp")["hits"] and view.lines.highest
         del view
-        links = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
-        assert [path for path in links if "index.db" in path]
-        assert [path for path in links if "index.db" in path and path.endswith("(deleted)")] == []
+        assert held("index.db") and held("(deleted)") <= others
