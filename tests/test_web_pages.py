@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from trusting import write_trusted
 
 from infinimem.memory import Memory, open_memory
+from infinimem.model import Turn
 from infinimem.web.app import FORMS, MAX_FORM, PAGES, Live, Session, make_app
 from infinimem.web.site import Site
 
@@ -275,6 +276,13 @@ def test_a_conversation_tells_where_its_facts_went(sample: Web) -> None:
         r"The router is at 192.168.1.1 now.*?>in Home network</a>",
         sample.page("/doc/evidence/2025-08-24-s13"),
     )
+
+
+def test_a_fact_without_a_time_shows_the_day_it_was_recorded(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path, model="offline", create=True)
+    memory.observe([Turn("I live in Lisbon, near the castle.")])
+    today = memory.library.clock().date().isoformat()
+    assert re.search(rf'<time datetime="{today}.*?I live in Lisbon', web(tmp_path).enter().page("/"), re.S)
 
 
 def test_the_map_says_what_ties_and_a_topic_what_is_related(sample: Web) -> None:

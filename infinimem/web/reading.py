@@ -24,7 +24,7 @@ from infinimem.grounding.sentences import sentences
 from infinimem.markdown.characters import visible
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import text_start
-from infinimem.model import CURRENT, Located
+from infinimem.model import CURRENT, Entry, Located
 from infinimem.operations.provenance import recorded, session_of
 from infinimem.store.lines import ALIAS, ID, STEM, fold
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
@@ -81,13 +81,12 @@ def fact(view: View, place: Located, former: bool = False, drawn: bool = False) 
     receipt."""
     entry, records = place.entry, recorded(view)
     first = entry.line.partition("\n")[0]
-    steps = () if entry.time else records.steps(entry.seq)
     return {
         "seq": entry.seq,
         "text": entry.text,
         "doc_id": place.doc_id,
         "line": place.start_line,
-        "time": entry.time or "".join(one.receipt.time for one in steps[:1]),
+        "time": entry.time or _recorded_on(view, entry),
         "when": entry.fields.get("when", ""),
         "speaker": entry.fields.get("speaker", ""),
         "source": entry.source,
@@ -98,6 +97,14 @@ def fact(view: View, place: Located, former: bool = False, drawn: bool = False) 
         "former": [fact(view, one) for one in _before(place, records.superseded)] if former else (),
         "drawn": [fact(view, one) for one in records.drawn(place.seq)] if drawn else (),
     }
+
+
+def _recorded_on(view: View, entry: Entry) -> str:
+    """Return when a line without a time was recorded: by itself, its turns, or the first receipt of it."""
+    turns = (place.entry for place in map(view.entry, entry.origin) if place)
+    times = (one.time or one.fields.get("observed", "") for one in (entry, *turns))
+    steps = (step.receipt.time for step in recorded(view).steps(entry.seq)[:1])
+    return next(filter(None, (*times, *steps)), "")
 
 
 def _before(place: Located, former: Callable[[int], Sequence[Located]]) -> list[Located]:
@@ -205,7 +212,7 @@ def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
             "speakers": list(speakers),
             "turns": len(turns),
             "kept": len(drawn),
-            "places": [one for one, _ in Counter(drawn).most_common() if not one.startswith(ARCHIVE)],
+            "places": [one for one, _ in Counter(drawn).most_common(5) if not one.startswith(ARCHIVE)],
         }
 
 

@@ -52,7 +52,7 @@ _FORMAT = Path(__file__).with_name("format.txt").read_bytes()
 
 
 @dataclass(frozen=True)
-class Reading:
+class Contents:
     """What a document says, made once for as long as it stays: each way in which a line reads in it; their
     texts in lower case; so what else tells of them: names, headings, summary, of a receipt all of it; the
     numbers that stand in it; whether derived text is still to be made anew."""
@@ -64,7 +64,7 @@ class Reading:
     is_marked: bool = False
 
     @classmethod
-    def of(cls, document: Document) -> Reading:
+    def of(cls, document: Document) -> Contents:
         is_receipt = document.id.startswith(JOURNAL)
         lines = tuple(_quoted(document)) if is_receipt else document.entries
         names = [*names_of(document), document.id.rpartition("/")[2].replace("-", " ")]
@@ -84,23 +84,23 @@ def _said(lines: Iterable[Located]) -> bytes:
 
 
 def read(
-    view: View, known: Mapping[str, Reading] | None, changed: Collection[str] | None
-) -> dict[str, Reading]:
+    view: View, known: Mapping[str, Contents] | None, changed: Collection[str] | None
+) -> dict[str, Contents]:
     """Return what each document of the program's says; for `View.derived`."""
     ids = view.ids("all") if known is None or changed is None else changed
     ours = [one for one in ids if one in view and not view.is_note(one)]
     kept = {one: reading for one, reading in (known or {}).items() if one in view and one not in ids}
-    return kept | {document.id: Reading.of(document) for document in view.each(ours)}
+    return kept | {document.id: Contents.of(document) for document in view.each(ours)}
 
 
-def readings(view: View, known: Mapping[int, state.SeenLine]) -> dict[str, Reading]:
+def readings(view: View, known: Mapping[int, state.SeenLine]) -> dict[str, Contents]:
     """Return every way in which lines read anywhere: in documents, in receipts, in the list of seen lines."""
     there = view.derived(read)
     standing = {p.entry.line.rstrip() for one in there.values() for p in one.lines}
     odd = (parse_entry(one.line) for one in known.values() if one.line.rstrip() not in standing)
     seen = tuple(Located(entry, state.PATH, 0, 0) for entry in odd if entry)
     numbers = {seq for p in seen for seq in (p.seq, *drawn_from(p.entry), *former(p.entry))}
-    return there | {state.PATH: Reading(seen, _said(seen), numbers=frozenset(numbers))}
+    return there | {state.PATH: Contents(seen, _said(seen), numbers=frozenset(numbers))}
 
 
 class Texts:
@@ -117,7 +117,7 @@ class Texts:
         self,
         said: Sequence[str],
         words: Iterable[str],
-        others: Collection[Reading],
+        others: Collection[Contents],
         gone: Collection[int] = (),
         whole: bool = False,
     ) -> None:
@@ -145,7 +145,7 @@ class Texts:
         """Whether a longer word of it stands there that no line has which stays."""
         return not self._rare.isdisjoint(_words(text))
 
-    def touches(self, reading: Reading) -> bool:
+    def touches(self, reading: Contents) -> bool:
         """Whether what else a document says may tell of it."""
         return self._holds(reading.told) or any(_lowered(word) in reading.told for word in self._rare)
 
@@ -299,7 +299,7 @@ def _unsigned(view: View, wanted: Wanted) -> Iterator[Candidate]:
         yield from (Candidate(None, doc_id, n, text) for n, text in lines if every or finds(text))
 
 
-def _going_lines(every: Mapping[str, Reading], seqs: Collection[int]) -> tuple[Located, ...]:
+def _going_lines(every: Mapping[str, Contents], seqs: Collection[int]) -> tuple[Located, ...]:
     """Return how lines read: as they stand, by place; otherwise as they are quoted, once."""
     order = sorted(every, key=lambda name: (name == state.PATH, name))
     some = [name for name in order if not every[name].numbers.isdisjoint(seqs)]
@@ -323,7 +323,7 @@ def _quoted(receipt: Document) -> list[Located]:
     return [replace(p, doc_id=receipt.id) for p in Document(f"{EVIDENCE}quoted", tuple(shown)).entries]
 
 
-def _with_kin(seeds: Collection[int], every: Collection[Reading]) -> frozenset[int]:
+def _with_kin(seeds: Collection[int], every: Collection[Contents]) -> frozenset[int]:
     """With all that is joined to them by an origin, or is a copy; only what reads somehow."""
     found, read, fresh = set[int](), set[int](), set(seeds)
 
@@ -391,7 +391,7 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     return done
 
 
-def _concerned(reading: Reading, choice: Choice) -> bool:
+def _concerned(reading: Contents, choice: Choice) -> bool:
     """Whether a document can hold anything that goes; most are passed over without a look at their lines."""
     return reading.is_marked or not reading.numbers.isdisjoint(choice.seqs) or choice.texts.touches(reading)
 
