@@ -463,8 +463,8 @@ def test_links_of_notes_lead_to_notes_and_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "sub" / "shop.md").write_text("# Shop\n\n[back](../Kiln%20log.md#cones) ![[Kiln log]]\n")
     (tmp_path / "Kiln log.md").write_text(
         "# Kiln log\n\n[[shop|the shop]] [[Shop#none]] [[Nowhere]] [a](sub/shop.md) [[kiln LOG#cones]] "
-        '[out](https://e.example/x "said") [up](../../etc/passwd) [abs](/undo) [q](?as-of=1) [esc](%2e%2e/x) '
-        '[js](javascript:alert(1)) [[a"><script>x</script>]] [host](//e.example)\n\n## Cones\n'
+        '[out](https://e.example/shop "said") [up](../../etc/shop.md) [abs](/undo) [q](?as-of=1) '
+        '[esc](%2e%2e/x) [js](javascript:alert(1)) [[a"><script>x</script>]] [host](//e.example)\n\n## Cones\n'
     )
     site = web(tmp_path).enter()
     page = site.page("/doc/Kiln%20log")
@@ -479,8 +479,8 @@ def test_links_of_notes_lead_to_notes_and_nowhere_else(tmp_path: Path) -> None:
     ]
     for text in (
         "[[Nowhere]]",
-        '<a title="https://e.example/x">out</a>',
-        '<a title="../../etc/passwd">up</a>',
+        '<a title="https://e.example/shop">out</a>',
+        '<a title="../../etc/shop.md">up</a>',
         '<a title="/undo">abs</a>',
         '<a title="//e.example">host</a>',
         "[js](javascript:alert(1))",

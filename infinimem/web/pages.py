@@ -107,7 +107,7 @@ def document(asked: Asked) -> Page | Moved:
     def link(name: str, anchor: str, beside: bool = False) -> str:
         if beside:
             name = posixpath.normpath(posixpath.join(posixpath.dirname(found.id), name))
-        if not (doc_id := named_in(view, name)):
+        if not (doc_id := named_in(view, name, beside)):
             return ""
         related.setdefault(doc_id)
         titles = view.document(doc_id).headings if anchor else ()

@@ -36,8 +36,6 @@ AROUND = 3  # turns before and after one that are shown with it
 _LONGEST = 50_000  # characters that are set as Markdown at once: a table of 400 kB takes seconds
 _WIKI = re.compile(r"!?\[\[([^\[\]|#\n]*)(?:#([^\[\]|\n]*))?(?:\|([^\[\]\n]+))?\]\]")
 _LINKS = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]|!?\[([^\[\]]*)\]\([^()]*\)")
-_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|[/#?]", re.IGNORECASE)
-"""How a link begins that leads to no document beside this one."""
 
 
 def _wiki_link(state: StateInline, silent: bool) -> bool:
@@ -177,7 +175,7 @@ def set_markdown(lines: Sequence[str], first: int, link: LinkTo) -> str:
             elif child.type == "link_open":  # one that leads out only tells where to
                 href = str(child.attrGet("href"))
                 path, _, anchor = unquote(href).partition("#")
-                address = "" if not path or _OUTSIDE.match(path) else link(path, anchor, True)
+                address = link(path, anchor, True) if path else ""
                 child.attrs = {"href": address} if address else {"title": href}
     shown = "".join(token.content + token.info * (token.type == "list_item_open") for token in tokens)
     if not tokens or [*filter(str.isalnum, shown)] != [*filter(str.isalnum, text)]:
@@ -249,10 +247,10 @@ def _day(view: View, doc_id: str) -> str:
     return datetime.fromtimestamp(at, UTC).date().isoformat() if at else ""
 
 
-def named_in(view: View, name: str) -> str:
+def named_in(view: View, name: str, is_path: bool) -> str:
     """Return the document that a link names; "" if there is none. (View.resolve looks for one near it.)"""
     exact = name.strip().strip("/").removesuffix(".md")
-    last = fold(exact.rpartition("/")[2])
+    last = "" if is_path else fold(exact.rpartition("/")[2])
     named = ((ID, fold(exact)), (STEM, last), (ALIAS, last))
     ids = (exact, *(doc_id for kind, key in named if key for doc_id in view.lines.named(kind, key)))
     return next((doc_id for doc_id in ids if doc_id in view), "")

@@ -116,13 +116,7 @@ class Site:
             auto_reload=False,
         )
         made.globals["counted"] = counted
-        made.filters |= {
-            "did": did,
-            "day": day,
-            "clock": clock,
-            "span": span,
-            "lines": str.splitlines,
-        }
+        made.filters |= {"did": did, "day": day, "clock": clock, "span": span, "lines": str.splitlines}
         return made
 
 
