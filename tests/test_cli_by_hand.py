@@ -60,7 +60,7 @@ def test_words_need_no_quotes(sample: Shell, command: str) -> None:
         assert told.out.splitlines()[:5] == quoted.out.splitlines()[:5]
     else:
         assert told == quoted
-    assert "rabies shot" in told.out
+    assert command == "recall" or "rabies shot" in told.out  # two words deserve no line unasked
 
 
 def test_nor_does_a_message(shell: Shell) -> None:
@@ -133,6 +133,12 @@ def test_an_example_works(sample: Shell, monkeypatch: pytest.MonkeyPatch, exampl
         assert sample("rebuild", "--strategy", "allmem").code == 0
         assert sample("consolidate", "--strategy", "allmem").code == 0
     monkeypatch.setattr("infinimem.watch.watch", lambda memory: ())  # these three run until they are ended
+    if words[0] == "tasks":
+        monkeypatch.setenv("INFINIMEM_MODEL", "agent")
+        assert sample("add", "I moved to Lisbon.").code == sample("tasks", "next").code == 0
+        (sample.library / "reply.json").write_text('{"entries": []}')
+        words = ["1" if word == "3" else word for word in words]  # the one that there is
+    (sample.home / ".codex").mkdir()
     if words[0] == "web":
         pytest.importorskip("starlette")
         monkeypatch.setattr("infinimem.serving.http.serve", lambda *_: None)

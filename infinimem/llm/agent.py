@@ -104,8 +104,9 @@ class AgentTask:
             given |= {"read": ""} if self.follows else {"instructions": self.instructions}
         if len(self.keys) > 1:
             told = {at: f"## Part {at}\n\n{text}" for at, text in told.items()}
-            given["shape"] = json.dumps(dict.fromkeys(map(str, told), "…"), ensure_ascii=False)
+            given["shape"] = "{" + ", ".join(f'"{at}": {{…}}' for at in told) + "}"
         given["parts"] = "".join(f"\n{text.rstrip()}\n" for text in told.values())
+        given["size"] = str(tokens.count(given["parts"]) + tokens.count(given.get("instructions", "")))
         return filled(resources.files(__package__).joinpath("agent.md").read_text("utf-8"), given).rstrip()
 
     @cached_property

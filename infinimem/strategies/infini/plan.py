@@ -62,6 +62,8 @@ PLAN = task(
 )
 """Topics to documents (prompt C), by their own ids or by those of facts. `planned_titles`: titles that the
 first half of a bisected plan created."""
+PART = replace(PLAN, variables=PLAN.variables | {"parting"})
+"""The topics of one document to new ones; the variable is the limit that it passed."""
 
 COMPARE = task("compare", "groups problems", 2048, "tell:compare", superseded=list_of(old=TEXT, new=TEXT))
 """Which facts newer ones outdate. `groups`: [{"heading", "facts"}], facts that are near to each other."""
@@ -173,9 +175,9 @@ class Planner:
             "markdown_length": str(own.markdown_length),
         }
         known = {entry.seq for entry in entries}
-        groups, wrong = self.asker.ask_groups(
-            PLAN, asked, known, partial(_items, named, own.grouping == "rewrite")
-        )
+        items = partial(_items, named, own.grouping == "rewrite")
+        kind, asked = (PLAN, asked) if self._offer else (PART, asked | {"parting": asked["markdown_length"]})
+        groups, wrong = self.asker.ask_groups(kind, asked, known, items)
         if groups is None:
             self._failures += 1
             self.asker.note(*(f"plan: {reason}" for reason in wrong))
