@@ -464,7 +464,8 @@ def test_links_of_notes_lead_to_notes_and_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "Kiln log.md").write_text(
         "# Kiln log\n\n[[shop|the shop]] [[Shop#none]] [[Nowhere]] [a](sub/shop.md) [[kiln LOG#cones]] "
         '[out](https://e.example/shop "said") [up](../../etc/shop.md) [abs](/undo) [q](?as-of=1) '
-        '[esc](%2e%2e/x) [js](javascript:alert(1)) [[a"><script>x</script>]] [host](//e.example)\n\n## Cones\n'
+        '[esc](%2e%2e/x) [host](//e.example) [js](javascript:alert(1)) [[a"><script>x</script>]]'
+        "\n\n## Cones\n"
     )
     site = web(tmp_path).enter()
     page = site.page("/doc/Kiln%20log")
