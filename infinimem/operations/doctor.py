@@ -21,12 +21,13 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.grounding.claims import find_duplicates
+from infinimem.markdown.signature import resigned
 from infinimem.model import CURRENT, Finding, Located
 from infinimem.operations import checks
 from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded
 from infinimem.spec import folders
-from infinimem.store.external_edits import differences, rewrite, tracked, without
+from infinimem.store.external_edits import rewrite, tracked, without
 from infinimem.store.library import Library
 from infinimem.store.plans import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
@@ -128,10 +129,8 @@ def repair(library: Library) -> list[Finding]:
         with library.locked() as view:
             documents = map(view.document, tracked(view))
             places = (place for document in documents for place in document.entries)
-            outdated = ((place, without(place.entry, "when")) for place in checks.outdated(places))
-            done = rewrite(view, outdated, "undated")
-            notice = differences(view, library.seen_lines(), done.documents)
-            library.commit(done, view, library.of_people("undate"), (), notice)
+            outdated = ((p, resigned(p.entry, without(p.entry, "when"))) for p in checks.outdated(places))
+            library.sign(rewrite(view, outdated, "undated"), view, "undate")
     left = {_kind(finding) for finding in examine(library, sys.maxsize)}
     return [finding for finding in findings if _kind(finding) not in left]
 

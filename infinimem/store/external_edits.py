@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from infinimem.errors import UsageError
@@ -24,6 +24,7 @@ from infinimem.markdown.signature import (
     text_start,
 )
 from infinimem.model import CURRENT, Entry, Located, ReceiptRow
+from infinimem.store.line_map import reading
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.plans import Rendered
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
@@ -307,48 +308,44 @@ def without(entry: Entry, key: str) -> Entry:
     return replace(entry, fields={name: value for name, value in entry.fields.items() if name != key})
 
 
-def rewrite(view: View, lines: Iterable[tuple[Located, Entry]], why: str) -> Rendered:
-    """Have lines read as these entries do; the receipt quotes them as they were."""
-    done = Rendered()
-    for place, entry in lines:
-        old = done.documents.get(place.doc_id) or view.document(place.doc_id)
-        line, new, at = place.entry.line, resigned(place.entry, entry), place.start_line
-        if entry.text == place.text:
-            document = old.sign({at: new})
-        else:
-            end = block_id(place.seq) * line.endswith(block_id(place.seq)) + old.newline[:-1]
-            said = f"{new[: text_start(new)]}{entry.text}{end}"
-            document = replace(old, lines=(*old.lines[: at - 1], said, *old.lines[place.end_line :]))
-        done.documents[place.doc_id] = document
-        done.quoted.append(line)
+def rewrite(view: View, lines: Iterable[tuple[Located, str]], why: str) -> Rendered:
+    """Have lines read otherwise; the receipt quotes them as they were."""
+    done, instead = Rendered(), dict[str, dict[int, str]]()
+    for place, line in lines:
+        instead.setdefault(place.doc_id, {})[place.seq] = line
+        done.quoted.append(place.entry.line)
         done.rows.append(ReceiptRow(place.seq, place.doc_id, place.doc_id, why))
-        done.removed.append((place.seq, line))
-        done.added += [(one.seq, one.entry.line) for one in document.entries if one.seq == place.seq]
+        done.removed.append((place.seq, place.entry.line))
+        done.added.append((place.seq, line))
+    done.documents |= {doc_id: reading(view.document(doc_id), new) for doc_id, new in instead.items()}
     return done
 
 
 def edit(view: View, seq: int, text: str) -> Rendered:
     """Have a fact say something else, on one line, as a person's own."""
-    place = _standing(view, seq)
-    return rewrite(view, [(place, replace(of_person(place.entry), text=_said(text)))], "edited")
+    place, end = _standing(view, seq), block_id(seq)
+    line, old = resigned(place.entry, of_person(place.entry)), place.entry.line
+    new = f"{line[: text_start(line)]}{_person_text(text)}{end * old.endswith(end)}"
+    return rewrite(view, [(place, new)], "edited")
 
 
 def pin(view: View, seq: int, pinned: bool) -> Rendered:
     """Pin a fact, or free it."""
     place = _standing(view, seq)
-    bare = without(place.entry, "pin")
-    new = replace(bare, fields={**bare.fields, "pin": "yes"}) if pinned else bare
-    return rewrite(view, [(place, new)], "pinned" if pinned else "unpinned")
+    new = without(place.entry, "pin")
+    if pinned:
+        new = replace(new, fields={**new.fields, "pin": "yes"})
+    return rewrite(view, [(place, resigned(place.entry, new))], "pinned" if pinned else "unpinned")
 
 
-def write(view: View, doc_id: str, text: str, time: str, seq: int) -> Rendered:
+def write(view: View, doc_id: str, text: str, time: str, next_seq: Callable[[], int]) -> Rendered:
     """Put a fact of a person's, on one line, at the end of a document of facts."""
+    text = _person_text(text)
     if doc_id not in live(view):
         raise UsageError(f"{doc_id} is no topic; choose one, or CURRENT")
-    line = format_entry(seq, _said(text), time=time, source="human")
+    line = format_entry(seq := next_seq(), text, time=time, source="human")
     document = view.document(doc_id).insert([line])
-    added = [(one.seq, one.entry.line) for one in document.entries if one.seq == seq]
-    return Rendered({doc_id: document}, rows=[ReceiptRow(seq, "-", doc_id, "added")], added=added)
+    return Rendered({doc_id: document}, [ReceiptRow(seq, "-", doc_id, "added")], [(seq, line)])
 
 
 def _standing(view: View, seq: int) -> Located:
@@ -358,10 +355,10 @@ def _standing(view: View, seq: int) -> Located:
     return place
 
 
-def _said(text: str) -> str:
-    if not (said := one_line(clean_text(text))):
+def _person_text(text: str) -> str:
+    if not (text := one_line(clean_text(text))):
         raise UsageError("the text is empty; to take a fact out, forget it")
-    return said
+    return text
 
 
 def turns_without_entries(view: View, edits: ExternalEdits, first_seq: int) -> list[int]:

@@ -360,14 +360,12 @@ class Library:
         ):
             self._adopted = seen.began, {doc_id: view.document(doc_id) for doc_id in tracked(view)}
             return None
-        for _ in range(RETRIES + 1):
-            with suppress(Conflict), self.locked() as view:
-                return self._adopt(view)
+        with suppress(Conflict):
+            return self.written(self._adopt)
         return None  # a person who keeps saving is heard at the next call
 
     def _adopt(self, view: View) -> Receipt | None:
         from infinimem.store.external_edits import adopt, differences, find_edits, turns_without_entries
-        from infinimem.store.plans import violations
 
         known = self.seen_lines()
         if not (edits := find_edits(view, known)):
@@ -375,32 +373,25 @@ class Library:
             return None
         first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
         done = adopt(view, edits, first)
-        if wrong := violations(view, done):
-            raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
         if edits.turns:  # first: a seq that no turn gets after all does no harm
             drawn = {state.drawn_list(self.spec): {*turns_without_entries(view, edits, first)}}
             state.note(self.files, drawn, lambda: view.processed)
-        notice = differences(view, known, done.documents)
-        return self.commit(done, view, self.of_people("stamp"), (), notice)
+        return self.sign(done, view, "stamp")
 
-    def by_hand(self, change: Callable[[View, int], Rendered]) -> Receipt:
-        """Do what a person does to a line, which is given the seq of a new one; what somebody typed before is
-        taken in first. What `change` refuses leaves no trace."""
+    def by_hand(self, change: Callable[[View], Rendered]) -> Receipt:
+        """Do what a person does to a line; what somebody typed before is taken in first."""
+        self.adopt_edits()
+        return self.written(lambda view: self.sign(change(view), view, "edit"))
+
+    def sign(self, done: Rendered, view: View, op: str) -> Receipt:
+        """Commit what is signed anew of people's lines, which stay where they are."""
         from infinimem.store.external_edits import differences
         from infinimem.store.plans import violations
 
-        self.demand_initialised()
-        brings = not change(self.view(), self.view().max_seq + 1).removed
-        self.adopt_edits()
-
-        def changed(view: View) -> Receipt:
-            done = change(view, self.allocate(1, view) if brings else 0)
-            if wrong := violations(view, done):
-                raise LibraryError(f"this line cannot be changed ({wrong[0]}); run infinimem doctor")
-            notice = differences(view, self.seen_lines(), done.documents)
-            return self.commit(done, view, self.of_people("edit"), (), notice)
-
-        return self.written(changed)
+        if wrong := violations(view, done):
+            raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
+        notice = differences(view, self.seen_lines(), done.documents)
+        return self.commit(done, view, self.of_people(op), (), notice)
 
     def mark(self, kinds: Mapping[int, str]) -> None:
         """Have turns left as they were said, or asked about anew, by seq."""

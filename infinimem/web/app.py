@@ -55,9 +55,9 @@ PAGES: Mapping[str, Handler] = {
 """What is read, by address."""
 FORMS: Mapping[str, Handler] = {
     "/ask": pages.ask,
-    "/add": pages.add,
-    "/edit": pages.edit,
-    "/pin": pages.pin,
+    "/add": pages.by_hand,
+    "/edit": pages.by_hand,
+    "/pin": pages.by_hand,
     "/undo": pages.undo,
     "/review": pages.decide,
     "/forget": pages.forget,

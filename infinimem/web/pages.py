@@ -33,7 +33,7 @@ from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.tool import numbered, scope_of
 from infinimem.user_folders import is_mine
-from infinimem.web.reading import PAGE, around, blocks, card, fact, named_in, newest_days, sessions
+from infinimem.web.reading import PAGE, around, blocks, card, fact, named_in, newest_day, sessions
 from infinimem.web.site import Asked, Moved, Page, did, number, seq_of, served, titled
 
 LATELY = 6  # changes and lines on the home page
@@ -63,15 +63,13 @@ def home(asked: Asked) -> Page:
     """Show topics as cards, what changed lately with the facts themselves, what waits."""
     memory, view = asked.memory, asked.memory.view
     status, records = memory.status(), recorded(view)
-    newest = view.derived(newest_days)
+    days = {doc_id: newest_day(view, doc_id) for doc_id in view.ids() if doc_id != CURRENT}
     latest = records.latest(LATELY)[::-1]
     week = (memory.library.clock() - timedelta(days=7)).isoformat()
     some = [one for one in latest if one.time >= week]
     changes = ((one, [*_changes(one, records, moved=False)][:LATELY]) for one in some or latest[:1])
     shown = {
-        "cards": [
-            card(view, one) for one in sorted(newest, key=lambda one: newest[one], reverse=True)[:CARDS]
-        ],
+        "cards": [card(view, one) for one in sorted(days, key=days.__getitem__, reverse=True)[:CARDS]],
         "receipts": [(one, did(one), rows) for one, rows in changes],
         "is_week": bool(some),
         "newest": [fact(view, place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
@@ -98,11 +96,9 @@ def document(asked: Asked) -> Page | Moved:
     said, gone = found.id.startswith(EVIDENCE) and not is_note, found.id.startswith(ARCHIVE)
     places = found.entries_in(start, start + PAGE - 1)
     facts = {one.start_line: fact(view, one, former=not (said or gone), drawn=said) for one in places}
-    related: dict[str, None] = {}
-    if view.initialised and found.id.startswith(TOPICS):
-        links = {doc_id: topic.links for doc_id, topic in view.derived(topic_names).items()}
-        here = (doc_id for doc_id, those in links.items() if found.id in those)
-        related = dict.fromkeys((*links.get(found.id, ()), *here))
+    topics = view.derived(topic_names) if view.initialised and found.id.startswith(TOPICS) else {}
+    here = (doc_id for doc_id, one in topics.items() if found.id in one.links)
+    related = dict.fromkeys((*(topics[found.id].links if topics else ()), *here))
 
     def link(name: str, anchor: str, beside: bool = False) -> str:
         if beside:
@@ -112,9 +108,9 @@ def document(asked: Asked) -> Page | Moved:
         related.setdefault(doc_id)
         titles = view.document(doc_id).headings if anchor else ()
         at = next((one.line for one in titles if one.title.casefold() == anchor.strip().casefold()), 0)
-        past = {"as-of": asked.moment} if asked.moment else {}
-        return served(f"/doc/{doc_id}", f"L{at}" if at else "", past)
+        return served(f"/doc/{doc_id}", f"L{at}" if at else "", {"as-of": asked.moment})
 
+    newest = recorded(asked.memory.view).latest(1)  # after a form: that is taken back on the spot
     shown = {
         "title": titled(view, found.id),
         "summary": found.summary,
@@ -125,18 +121,12 @@ def document(asked: Asked) -> Page | Moved:
         "related": [doc_id for doc_id in related if doc_id in view and doc_id != found.id],
         "archive": archive_of(found.id) if archive_of(found.id) in view and not gone else "",
         "is_ours": not is_note and found.id.startswith((CURRENT, TOPICS)),
-        "done": _done(asked),
+        "done": next((one for one in newest if one.label == asked.query.get("did")), None),
     }
     if said:
         shown |= next(sessions(view, [found.id]))
     lines = told(asked.reader.tools.read_lines(doc_id=found.id, start=start))
     return Page("conversation.html" if said else "document.html", lines, shown)
-
-
-def _done(asked: Asked) -> Receipt | None:
-    """Return the receipt that a form led here with, if it is the newest: that is taken back on the spot."""
-    latest = recorded(asked.memory.view).latest(1)
-    return next((one for one in latest if one.label == asked.query.get("did")), None)
 
 
 def line(asked: Asked) -> Page:
@@ -359,30 +349,20 @@ def undo(asked: Asked) -> Moved:
     return Moved(f"/receipt/{done.label}")
 
 
-def add(asked: Asked) -> Moved:
-    """Add a fact to a topic, in a person's words."""
-    return _changed(asked, asked.memory.write(asked.form.get("doc", ""), asked.form.get("text", "")))
-
-
-def edit(asked: Asked) -> Moved:
-    """Have a fact say something else, in a person's words."""
-    return _changed(asked, asked.memory.edit(seq_of(asked.form.get("seq", "")), asked.form.get("text", "")))
-
-
-def pin(asked: Asked) -> Moved:
-    """Pin a fact; one that is pinned is freed."""
-    seq = seq_of(asked.form.get("seq", ""))
-    place = asked.memory.view.entry(seq)
-    return _changed(asked, asked.memory.pin(seq, not (place and place.entry.pinned)))
-
-
-def _changed(asked: Asked, receipt: Receipt) -> Moved:
-    """Show the line that a receipt changed, where it stands."""
-    row = receipt.rows[-1]
-    place = asked.memory.view.entry(row.seq)
+def by_hand(asked: Asked) -> Moved:
+    """Add, edit, pin or free a fact as a person does; then show it where it stands."""
+    memory, text = asked.memory, asked.form.get("text", "")
+    if asked.address.startswith("/add"):
+        done = memory.write(asked.form.get("doc", ""), text)
+    else:
+        seq = seq_of(asked.form.get("seq", ""))
+        place = memory.view.entry(seq)
+        is_pinned = place is not None and place.entry.pinned
+        done = memory.edit(seq, text) if asked.address.startswith("/edit") else memory.pin(seq, not is_pinned)
+    row = done.rows[-1]
+    place = memory.view.entry(row.seq)
     line = place.start_line if place else 1
-    page = {"from": line} if line > PAGE else {}
-    return Moved(f"/doc/{row.now}", {"did": receipt.label, **page}, f"L{line}")
+    return Moved(f"/doc/{row.now}", {"did": done.label, "from": line if line > PAGE else ""}, f"L{line}")
 
 
 def decide(asked: Asked) -> Moved:

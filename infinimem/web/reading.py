@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -224,22 +224,11 @@ def card(view: View, doc_id: str) -> dict[str, Any]:
     who, _, rest = told.partition(": ")
     told = rest if who in {place.entry.fields.get("speaker") for place in document.entries} else told
     told = _LINKS.sub(r"\1\2", told).replace("`", "").replace("**", "")
-    sentence, count = next(sentences(told), told), len(document.entries)
-    title, day = titled(view, doc_id), _day(view, doc_id)
-    return {"id": doc_id, "title": title, "sentence": sentence, "facts": count, "day": day}
+    shown = {"id": doc_id, "title": titled(view, doc_id), "sentence": next(sentences(told), told)}
+    return shown | {"facts": len(document.entries), "day": newest_day(view, doc_id)}
 
 
-def newest_days(
-    view: View, known: Mapping[str, str] | None, changed: Collection[str] | None
-) -> Mapping[str, str]:
-    """Return the newest day of each document but CURRENT."""
-    due = view.ids() if known is None or changed is None else changed
-    days = {doc_id: _day(view, doc_id) for doc_id in due if doc_id in view and view.group(doc_id) == "live"}
-    days = {doc_id: day for doc_id, day in (known or {}).items() if doc_id in view} | days
-    return {doc_id: day for doc_id, day in days.items() if doc_id != CURRENT}
-
-
-def _day(view: View, doc_id: str) -> str:
+def newest_day(view: View, doc_id: str) -> str:
     """Return the newest day of a document's lines; of a note that on which it was saved."""
     if not view.is_note(doc_id):
         return max((place.entry.time or "" for place in view.document(doc_id).entries), default="")[:10]
