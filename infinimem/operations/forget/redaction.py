@@ -53,30 +53,26 @@ _FORMAT = Path(__file__).with_name("format.txt").read_bytes()
 
 @dataclass(frozen=True)
 class Contents:
-    """What a document says, made once for as long as it stays: each way in which a line reads in it; their
-    texts in lower case; so what else tells of them: names, headings, summary, of a receipt all of it; the
-    numbers that stand in it; whether derived text is still to be made anew."""
+    """What a document says, made once for as long as it stays: each way in which a line reads in it; all its
+    words in lower case, names too; the numbers of lines that it may tell of."""
 
     lines: tuple[Located, ...]
     data: bytes
-    told: bytes = b""
-    numbers: frozenset[int] = frozenset()
-    is_marked: bool = False
+    numbers: frozenset[int]
 
     @classmethod
     def of(cls, document: Document) -> Contents:
-        is_receipt = document.id.startswith(JOURNAL)
-        lines = tuple(_quoted(document)) if is_receipt else document.entries
-        names = [*names_of(document), document.id.rpartition("/")[2].replace("-", " ")]
-        words = (*names, str(document.header.values.get("session", "")), document.summary)
-        told = "\n".join(
-            document.lines if is_receipt else (*words, *(one.title for one in document.headings))
-        )
-        numbers = {seq for line in document.lines if (seq := numbered(line))} | set(described(document))
-        numbers |= {int(seq) for seq in _ANY_SEQ.findall(told)} if is_receipt else set()
-        numbers |= {seq for p in lines for seq in (p.seq, *drawn_from(p.entry), *former(p.entry))}
-        marked = any(MARK in line for line in document.lines)
-        return cls(lines, _said(lines), _lowered(told), frozenset(numbers), marked)
+        lines = tuple(_quoted(document)) if document.id.startswith(JOURNAL) else document.entries
+        titles = (heading.title for heading in document.headings)
+        told = [*names_of(document), document.id.rpartition("/")[2].replace("-", " "), document.summary]
+        told += [str(document.header.values.get("session", "")), *titles, *(p.text for p in lines)]
+        text = "\n".join((*document.lines, *told))
+        numbers = {*map(int, _ANY_SEQ.findall(text)), *described(document), *_numbers(lines)}
+        return cls(lines, _lowered(text), frozenset(numbers))
+
+
+def _numbers(lines: Iterable[Located]) -> Iterator[int]:
+    return (seq for p in lines for seq in (p.seq, *drawn_from(p.entry), *former(p.entry)))
 
 
 def _said(lines: Iterable[Located]) -> bytes:
@@ -99,8 +95,7 @@ def readings(view: View, known: Mapping[int, state.SeenLine]) -> dict[str, Conte
     standing = {p.entry.line.rstrip() for one in there.values() for p in one.lines}
     odd = (parse_entry(one.line) for one in known.values() if one.line.rstrip() not in standing)
     seen = tuple(Located(entry, state.PATH, 0, 0) for entry in odd if entry)
-    numbers = {seq for p in seen for seq in (p.seq, *drawn_from(p.entry), *former(p.entry))}
-    return there | {state.PATH: Contents(seen, _said(seen), numbers=frozenset(numbers))}
+    return there | {state.PATH: Contents(seen, _said(seen), frozenset(_numbers(seen)))}
 
 
 class Texts:
@@ -146,8 +141,8 @@ class Texts:
         return not self._rare.isdisjoint(_words(text))
 
     def touches(self, reading: Contents) -> bool:
-        """Whether what else a document says may tell of it."""
-        return self._holds(reading.told) or any(_lowered(word) in reading.told for word in self._rare)
+        """Whether a document may tell of it."""
+        return self._holds(reading.data) or any(_lowered(word) in reading.data for word in self._rare)
 
     def _look_for(self, alone: Iterable[bytes], long: Collection[bytes]) -> None:
         self._alone, self._long = sorted(alone), sorted(long)
@@ -375,11 +370,11 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     names = told.union(done.documents.keys() - stay)
     written = [_lowered(form) for name in names for form in {name, receipts.row_of([name])[2:-2]}]
     for doc_id in view.below(JOURNAL):
-        is_quiet = doc_id in every and not _concerned(every[doc_id], choice)
-        if is_quiet and not any(name in every[doc_id].told for name in written):
+        reading = every.get(doc_id)
+        if reading and not (_concerned(reading, choice) or any(name in reading.data for name in written)):
             continue
         old = view.document(doc_id)
-        lines = tuple(_receipt(old, choice, told, names, sums, is_quiet))
+        lines = tuple(_receipt(old, choice, told, names, sums))
         if lines != old.lines:
             done.documents[doc_id] = replace(old, lines=lines)
     for doc_id in done.documents:
@@ -393,7 +388,8 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
 
 def _concerned(reading: Contents, choice: Choice) -> bool:
     """Whether a document can hold anything that goes; most are passed over without a look at their lines."""
-    return reading.is_marked or not reading.numbers.isdisjoint(choice.seqs) or choice.texts.touches(reading)
+    is_marked = _lowered(MARK) in reading.data  # derived text of it is still to be made anew
+    return is_marked or not reading.numbers.isdisjoint(choice.seqs) or choice.texts.touches(reading)
 
 
 def _without(old: Document, choice: Choice) -> Document | None:
@@ -488,16 +484,11 @@ def _receipt(
     held: Collection[str],
     told: Collection[str],
     sums: receipts.Checksums,
-    is_quiet: bool,
 ) -> Iterator[str]:
-    """Its lines: quotations with tombstones, no old derived text, no checksums that could be guessed. In one
-    that `is_quiet` nothing stands that goes, but for derived text of what is `held`."""
+    """Its lines: quotations with tombstones, no old derived text, no checksums that could be guessed."""
     lines = list(receipt.lines)
     quoted, before = (receipts.block(lines, name) for name in (receipts.QUOTED, receipts.BEFORE))
-    ways = ((part, is_quiet and named(part) not in held) for part in parts(lines[before]))
-    lines[before] = [
-        row for part, stays in ways for row in (part if stays else _way_back(part, choice, held))
-    ]
+    lines[before] = [row for part in parts(lines[before]) for row in _way_back(part, choice, held)]
     lines[quoted] = tombstoned(lines[quoted], choice.seqs)
     for line in lines:
         file = receipts.file_of(receipts.cells_of(line)) if line.count(" | ") == 2 else None
