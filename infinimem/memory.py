@@ -203,7 +203,7 @@ class Memory(Reader):
         return new
 
     def _observing(self, portion: Sequence[int], view: View) -> Plans:
-        return self.strategy.observe(view, view.uncited(portion))
+        return self.strategy.observe(view, view.whole.uncited(portion))
 
     def _tick(self, event: Tick, view: View) -> list[Receipt]:
         return self._driven(lambda view: self.strategy.tick(view, event), view)
@@ -214,20 +214,23 @@ class Memory(Reader):
 
     def _drive(self, propose: Callable[[View], Plans], view: View) -> Iterator[_Attempt]:
         """Apply a strategy's plans one by one, and yield what became of each. Where lines are forgotten
-        meanwhile, what the strategy has thought so far may quote them: it begins anew."""
+        meanwhile, what the strategy has thought so far may quote them: it begins anew. It sees the library as
+        models do."""
         library, llm = self.library, self.llm
         while True:
             view.entry(0)  # read now: what the plans are made from is as it is before a model thinks
-            forgotten, plans, attempt = last_forget(view), propose(view), None
+            forgotten, plans, attempt = last_forget(view), propose(view.for_models), None
             try:
                 while attempt is None or last_forget(attempt.outcome.view) == forgotten:
-                    spent, began = llm.usage, library.clock()
-                    plan = plans.send(attempt.outcome) if attempt else next(plans)
+                    spent, authors, began = llm.usage, len(llm.authors), library.clock()
+                    seen = attempt.outcome.view.for_models if attempt else view
+                    plan = plans.send(replace(attempt.outcome, view=seen)) if attempt else next(plans)
+                    names = sorted({*llm.authors[authors:]})
                     outcome = library.apply(
                         plan,
                         base=view,
                         strategy=library.spec.name,
-                        model=llm.name,
+                        model=llm.name + (f" ({', '.join(names)})" if names else ""),
                         usage=llm.usage - spent,
                         began=began,
                     )

@@ -17,8 +17,8 @@ _ROLES: Mapping[Source, str] = {"user": "user", "human": "user", "AI": "assistan
 
 NOTHING = frozenset({"", "null", "Null", "none", "None", "undefined"})
 """What models and scripts write for a value that is not given."""
-CURRENT = "CURRENT"
-"""Id of the buffer document."""
+BUFFERS = CURRENT, INBOX = ("CURRENT", "INBOX")
+"""Ids of the buffer document, and of that of entries which await approval (docs/FORMAT.md, Inbox)."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,9 @@ class NewEntry:
     label: str | None = None
 
 
-Why = Literal["moved", "split", "merged", "superseded", "duplicate", "reimported"]
+Why = Literal[
+    "moved", "split", "merged", "superseded", "duplicate", "reimported", "waits", "approved", "refused"
+]
 
 
 @dataclass(frozen=True)

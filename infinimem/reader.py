@@ -53,7 +53,7 @@ class Reader:
         spend: Spend | None = None,
     ) -> None:
         self.llm = llm
-        self.tools = Toolbox(source)
+        self.tools = Toolbox(lambda: source().for_models)
         self._source, self._make, self._clock, self._spend = source, make, clock, spend
 
     def _spending(self, max_tokens: int | None = None) -> AbstractContextManager[None]:
@@ -67,7 +67,7 @@ class Reader:
 
     @property
     def view(self) -> View:
-        """The library, read-only."""
+        """The library, read-only, with what awaits approval."""
         return self._source()
 
     @property
@@ -174,8 +174,9 @@ class Reader:
         return self.strategy.read(view, question, self.chosen(reader), limit)
 
     def _seen(self, sources: Collection[str] | None) -> View:
+        view = self.view.for_models
         if sources is None:
-            return self.view
+            return view
         from infinimem.store.view import only
 
-        return only(self.view, sources)
+        return only(view, sources)

@@ -140,6 +140,14 @@ class ReaderSettings:
 
 
 @dataclass(frozen=True)
+class WriteSettings:
+    """[write]: what becomes of what is recorded."""
+
+    approve: Harmless[bool] = False
+    """Whether it, and what is extracted from it, is shown to models only once a person approved it."""
+
+
+@dataclass(frozen=True)
 class MemoryToolSettings:
     """[memory_tool]: the files that a model keeps in memories/ (docs/MEMORY_TOOL.md)."""
 
@@ -190,6 +198,7 @@ class Settings:
     search: SearchSettings = field(default_factory=SearchSettings)
     embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
+    write: WriteSettings = field(default_factory=WriteSettings)
     memory_tool: MemoryToolSettings = field(default_factory=MemoryToolSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
     notes: NotesSettings = field(default_factory=NotesSettings)

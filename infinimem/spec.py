@@ -25,8 +25,8 @@ DEFAULT = "infini"
 
 MEMORIES = "memories/"
 """A model's own files, which no strategy keeps (docs/MEMORY_TOOL.md): no line of one is an entry."""
-SHARED = ("evidence/", "journal/", MEMORIES, ".infinimem/")
-"""Folders that are no strategy's."""
+SHARED = ("evidence/", "journal/", "CURRENT.md", "INBOX.md", MEMORIES, ".infinimem/")
+"""Folders, and files, that are no strategy's."""
 
 PROMPT, REPLY, SUMMARY, TOPIC = 350, 60, 60, 2000
 """Tokens that an estimate reckons with: instructions of one call, an answer or a verdict, a row of a catalog,
@@ -252,7 +252,7 @@ def folders() -> Folders:
     ledgers = (*(folder for spec in keepers for folder in spec.writes), *texts)
     prefixes = "|".join(sorted(kind.prefix for spec in keepers for kind in spec.kinds))
     return Folders(
-        owned=(*(folder for spec in rows for folder in spec.folders), *texts, "evidence/", "journal/"),
+        owned=(*(folder for spec in rows for folder in spec.folders), *texts, *SHARED[:4]),
         texts=texts,
         records=tuple(folder for spec in keepers for folder in spec.record_folders),
         archives=tuple(spec.archived for spec in keepers),

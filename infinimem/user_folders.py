@@ -47,9 +47,12 @@ def default_library() -> Path | None:
     return data / "default" if data else None
 
 
-def first_today(note: Path) -> bool:
-    """Tell whether this is the day's first call for a note, an empty file; True if it cannot be noted."""
+def first_today(what: str, library: str = "") -> bool:
+    """Tell whether this is the day's first call for what is told of a library, by its real path, or of none;
+    True if it cannot be noted."""
+    folder = cache_folder(library, "told") if library else user_folder("cache")
     with suppress(OSError):
+        note = (folder or Path(os.devnull)) / what
         before = note.stat().st_mtime if note.exists() else 0.0
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         note.touch()

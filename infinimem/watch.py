@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from infinimem.memory import Memory
-from infinimem.model import CURRENT
+from infinimem.model import BUFFERS
 from infinimem.store.folders import Stamp
 from infinimem.store.spec import TOPICS
 
@@ -54,7 +54,7 @@ def _watch(
             now = _stamps(memory)
             changes, at = list(_differences(before, now)), clock()
             before = now
-            if signs and any(change.doc_id.startswith((CURRENT, TOPICS)) for change in changes):
+            if signs and any(change.doc_id.startswith((*BUFFERS, TOPICS)) for change in changes):
                 unsettled = at
             yield from changes
             if unsettled is not None and at - unsettled >= QUIET:

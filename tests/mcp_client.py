@@ -51,12 +51,12 @@ def command(memory: Memory, *args: str) -> list[str]:
     return [sys.executable, "-m", "infinimem", "--library", str(memory.library.root), "-q", "mcp", *args]
 
 
-def drive(server: Any, work: Drive, mode: str = "auto") -> None:
-    """Connect the official client to a server and let it work."""
+def drive(server: Any, work: Drive, mode: str = "auto", **how: Any) -> None:
+    """Connect the official client to a server and let it work; `how` the client is made."""
     client = pytest.importorskip("mcp").Client
 
     async def connected() -> None:
-        async with client(server, mode=mode, read_timeout_seconds=60) as made:
+        async with client(server, mode=mode, read_timeout_seconds=60, **how) as made:
             await work(made)
 
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -103,6 +104,30 @@ def test_the_first_prompt_is_shown_the_block_once_and_again_after_a_compaction(s
     assert f"(2025-03-03, user) {FACTS[1]}" in text
     assert FACTS[2] in text.split("[of the person]")[1]  # an allergy, whatever the prompt says
     assert FACTS[4] not in text
+
+
+@pytest.mark.parametrize(
+    ("model", "turns", "offers"), [("agent", 40, True), ("agent", 20, False), ("offline", 40, False)]
+)
+def test_a_start_offers_to_sort_what_waits_once_a_day(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, model: str, turns: int, offers: bool
+) -> None:
+    monkeypatch.setenv("INFINIMEM_MODEL", model)
+    memory = open_memory(shell.library, create=True)
+    memory.record([turn(f"The heron number {number} is at the weir.") for number in range(turns)])
+    start = said("SessionStart", shell.library, source="startup")
+    with serving(shell.library, Event("UserPromptSubmit")):
+        first = shell("hook", "SessionStart", input=start).out
+        assert shell("hook", "SessionStart", input=start).out == ""
+    if not offers:
+        assert first == ""
+        return
+    told = json.loads(first)
+    assert set(told) == {"systemMessage"}, "the person is told, and the model not"
+    assert re.search(
+        r"40 turns wait; /infinimem:consolidate takes about [\d,]+ tokens", told["systemMessage"]
+    )
+    assert memory.tasks.counts()["open"] == 0, "nothing is begun unasked"
 
 
 def test_a_new_process_sees_in_the_log_what_a_session_was_shown(shell: Shell) -> None:

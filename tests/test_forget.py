@@ -118,7 +118,9 @@ def test_a_topic_that_keeps_lines_speaks_of_those_alone(library: Library) -> Non
     done = forget(library, Wanted({1}))
     gone(library, done, SECRET, DRAWN, "psoriasis", "Psoriasis", "Skin trouble")
     text = (library.root / "topics/skin-matters.md").read_text()
-    assert text.startswith("---\nid: topics/skin-matters\ntitle: Skin matters\nsummary: Bike\ntoken_count: ")
+    assert text.startswith(
+        "---\nid: topics/skin-matters\ntype: topic\ntitle: Skin matters\nsummary: Bike\ntoken_count: "
+    )
     assert "\naux: {from: 5}\n" in text
     assert "\n# Bike\n- <seq=5," in text
     assert library.adopt_edits() is None

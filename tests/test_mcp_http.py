@@ -46,7 +46,7 @@ def test_a_client_with_the_token_does_everything(serving: Serving, mode: str) ->
         heard.append(progress)
 
     async def work(client: Any) -> None:
-        assert len((await client.list_tools()).tools) == 7
+        assert len((await client.list_tools()).tools) == 8
         found = await client.call_tool("search", {"query": "tomatoes"})
         assert [hit["doc_id"] for hit in found.structured_content["hits"]] == ["garden"]
         kept = await client.call_tool("remember", {"text": f"Miso met {mode} dogs.", "key": mode})

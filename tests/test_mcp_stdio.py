@@ -25,7 +25,7 @@ def test_a_client_lists_searches_remembers_asks_and_reads(tmp_path: Path) -> Non
 
     async def work(client: Any) -> None:
         assert client.server_info.name == "infinimem"
-        assert len((await client.list_tools()).tools) == 7
+        assert len((await client.list_tools()).tools) == 8
         found = await client.call_tool("search", {"query": "tomatoes"})
         assert [hit["doc_id"] for hit in found.structured_content["hits"]] == ["garden"]
         kept = await client.call_tool("remember", {"text": "Miso is allergic to fish.", "time": "2025-05-01"})
@@ -45,7 +45,7 @@ def test_to_connect_makes_no_library_and_to_remember_does(tmp_path: Path) -> Non
     server = StdioServerParameters(command=line[0], args=line[1:], env=home, cwd=tmp_path)
 
     async def work(client: Any) -> None:
-        assert len((await client.list_tools()).tools) == 7
+        assert len((await client.list_tools()).tools) == 8
         assert not (await client.list_resources()).resources
         for name, arguments in (
             ("search", {"query": "cat"}),

@@ -30,10 +30,10 @@ def memory(tmp_path: Path) -> Memory:
     return make_library(tmp_path)
 
 
-def test_the_tools_are_those_of_every_library_and_two_more(memory: Memory) -> None:
+def test_the_tools_are_those_of_every_library_and_three_more(memory: Memory) -> None:
     async def work(client: Any) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == [*FIVE, "remember", "ask"]
+        assert list(tools) == [*FIVE, "remember", "ask", "forget"]
         for own in memory.tools:
             assert tools[own.name].description == own.description
             assert tools[own.name].input_schema == own.parameters
@@ -124,8 +124,8 @@ def test_whatever_is_wrong_is_one_line_of_advice(memory: Memory, monkeypatch: py
             assert done.is_error, name
             assert words in texts(done)
             assert "\n" not in texts(done)
-        with pytest.raises(MCPError, match="there is no tool 'forget'; there are grep"):
-            await client.call_tool("forget", {"seq": 1})
+        with pytest.raises(MCPError, match="there is no tool 'erase'; there are grep"):
+            await client.call_tool("erase", {"seq": 1})
         monkeypatch.setattr(memory.strategy, "read", broken)
         done = await client.call_tool("ask", {"question": "Where?"})
         assert done.is_error

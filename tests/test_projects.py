@@ -10,7 +10,7 @@ import pytest
 
 from infinimem import Memory, Turn, open_memory
 from infinimem.importers import survey
-from infinimem.mcp.server import offers
+from infinimem.mcp.offers import offers
 from infinimem.spec import strategies
 
 SAID = {

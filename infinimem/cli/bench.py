@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import Options, cap_option, command
+from infinimem.cli.options import COUNT, FILE, Options, cap_option, command
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
@@ -33,12 +33,7 @@ PATIENCE = 600.0
 
 @command()
 @click.argument("name", type=click.Choice(NAMES), metavar="NAME")
-@click.option(
-    "--data",
-    type=click.Path(exists=True, path_type=Path),
-    required=True,
-    help="The official file of the data set; of notes and beam their folder, too.",
-)
+@click.option("--data", type=FILE, required=True, help="The data set's file; of notes and beam their folder.")
 @click.option(
     "--methods",
     metavar="A,B",
@@ -49,31 +44,15 @@ PATIENCE = 600.0
 @click.option("--answerer", metavar="MODEL", help="The model that answers; default is --model.")
 @click.option("--judge", "grader", metavar="MODEL", help="The model that grades; default is the answerer.")
 @click.option("--judge-url", metavar="URL", help="The judge's server, where it is another one.")
+@click.option("--limit", type=COUNT, metavar="N", help="At most N questions of each category.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="At most N questions of each category."
-)
-@click.option(
-    "--budget",
-    type=click.IntRange(min=1),
-    default=4096,
-    metavar="TOKENS",
-    help="Evidence shown for each answer, at most.",
+    "--budget", type=COUNT, default=4096, metavar="TOKENS", help="Evidence for each answer, at most."
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for the results.")
-@click.option(
-    "--corrections",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file of corrected labels.",
-)
+@click.option("--corrections", type=FILE, help="A file of corrected labels.")
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Model calls to make at the same time.")
 @cap_option
-@click.option(
-    "--runs",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="Run N times, in folders of their own; each asks the models anew.",
-)
+@click.option("--runs", type=COUNT, default=1, metavar="N", help="Run N times; each asks the models anew.")
 @click.option("--estimate", is_flag=True, help="Estimate the tokens it would take; start nothing.")
 @click.option("--yes", is_flag=True, help="Start without asking.")
 @click.option("--keep", is_flag=True, help="Keep the libraries that the run makes.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -44,6 +43,8 @@ def status(options: Options) -> None:
     """How full the buffer is, what awaits review, and the model in use."""
     out, counts = options.out, options.status()
     out.result(counts, lambda: out.table(("what", "value"), _rows(counts, ago if out.for_people else str)))
+    if not counts.get("inbox", {"approve": True})["approve"]:
+        out.say("approve is off, and what awaits approval still does, until infinimem review approves it")
 
 
 def _rows(
@@ -206,9 +207,7 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
     settings = configuration_of(path)
     if not out.as_json:
         _show_trust(out, path, settings)
-    agreed = yes or bool(
-        out.for_people and sys.stdin.isatty() and click.confirm("Trust it?", err=True, default=False)
-    )
+    agreed = yes or out.confirms("Trust it?")
     if agreed and not book.approve(path, settings.digest):
         raise UsageError("HOME is not set, so nothing can be noted; name the library in INFINIMEM_TRUST")
     trusted = agreed or book.is_named(path) or book.approved(path) == settings.digest

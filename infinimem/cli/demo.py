@@ -15,7 +15,7 @@ from infinimem.importers import read_turns
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.memory import open_memory
-from infinimem.model import Answer, Receipt
+from infinimem.model import Receipt
 from infinimem.results import answer_json, place, receipt_json
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
@@ -74,24 +74,17 @@ def demo(options: Options) -> None:
         out.line()
         out.line(f"Consolidated into {len(topics)} topics, among them:", "bold")
         out.line(_shortened(", ".join(row.id.removeprefix(TOPICS) for row in topics), "  "))
-        _show_answer(out, memory.view, answer)
+        out.line()
+        out.line(f"Asked: {QUESTION}", "bold")
+        out.line(_shortened(answer.citations[0].text if answer.citations else answer.text, "  "))
+        for source in answer.citations[:1]:
+            said = memory.view.entry(source.seqs[0])
+            out.line(f"  from {place(source)}" + (f", said on {_day(said.entry.time)}" if said else ""))
         changed = _show_change(out, memory.view, receipt)
         out.line()
         if not options.model:
             out.line("Done offline by rules. Noticing a change takes a model; here it is scripted.")
         out.line(f"Look around: cd {memory.library.root} && infinimem history {changed}")
-
-
-def _show_answer(out: Output, view: View, answer: Answer) -> None:
-    out.line()
-    out.line(f"Asked: {QUESTION}", "bold")
-    if not answer.citations:
-        out.line(_shortened(answer.text, "  "))
-        return
-    source = answer.citations[0]
-    entry = view.entry(source.seqs[0])
-    out.line(_shortened(source.text, "  "))
-    out.line(f"  from {place(source)}" + (f", said on {_day(entry.entry.time)}" if entry else ""))
 
 
 def _show_change(out: Output, view: View, receipt: Receipt | None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import Options, command, document_ids, numbers
+from infinimem.cli.options import COUNT, Options, command, document_ids, numbers
 from infinimem.cli.output import Output, ago
 from infinimem.errors import UsageError
 from infinimem.markdown.signature import parse_entry
@@ -63,7 +62,7 @@ def unsigned(line: str) -> str:
 
 
 @command()
-@click.argument("seq", type=click.IntRange(min=1))
+@click.argument("seq", type=COUNT)
 def history(options: Options, seq: int) -> None:
     """Lists every receipt that moved it."""
     out = options.out
@@ -142,7 +141,7 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 
 
 @command()
-@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@click.option("-n", "limit", type=COUNT, metavar="N", help="Only the newest N.")
 def log(options: Options, limit: int | None) -> None:
     out = options.out
     receipts = options.reading().receipts()[::-1][:limit]
@@ -175,7 +174,10 @@ def undo(options: Options, receipt: str | None, together: bool) -> None:
 @click.option("--approve", multiple=True, metavar="ITEM[:SEQ,…]", help="Do it: all of it, or these lines.")
 @click.option("--reject", multiple=True, metavar="ITEM[:SEQ,…]", help="Drop it: all of it, or these lines.")
 def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) -> None:
-    """7 is what receipt 7 withheld, 7:12,15 two lines of it. What cannot be done any more is shown once."""
+    """7 is what receipt 7 withheld, 7:12,15 two lines of it; inbox is what awaits approval.
+
+    What cannot be done any more is shown once.
+    """
     out, memory = options.out, options.reading()
     if not (approve or reject):
         rows = memory.review()
@@ -200,15 +202,18 @@ def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
     shown = 0
     for item, some in groupby(rows, key=lambda row: row.item):
         lines = list(some)
-        out.line(f"{item}: withheld by receipt {item}, {counted(len(lines), 'line')}", "bold")
+        what = f"withheld by receipt {item}" if item.isdigit() else "awaits approval"
+        out.line(f"{item}: {what}, {counted(len(lines), 'line')}", "bold")
         for row in lines:
-            words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
-            by, why = f"{row.by} ({row.by_where or 'gone'})", CODES.get(row.code, row.code)
-            void = f"; void: {row.void}" if row.void else ""
-            way = f"{row.was or 'gone'} → {row.now}, {words} {by}"
-            out.line(f"  {row.seq}  {way}; {why}{void}", "yellow" if row.void else None)
-            out.line(f"    - {row.text}", "red")
-            out.line(f"    + {row.by_text}", "green")
+            way = f"  {row.seq}  {row.was or 'gone'} → {row.now}"
+            if row.by:
+                words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
+                why = CODES.get(row.code, row.code) + (f"; void: {row.void}" if row.void else "")
+                way += f", {words} {row.by} ({row.by_where or 'gone'}); {why}"
+            out.line(way, "yellow" if row.void else None)
+            out.line(f"    {'-' if row.by else '+'} {row.text}", "red" if row.by else "green")
+            if row.by:
+                out.line(f"    + {row.by_text}", "green")
         shown += len(lines)
     if shown:
         out.say(
@@ -244,18 +249,15 @@ def forget(
         going = memory.forget(numbers(seqs, "--seq"), **wanted, dry_run=True)
     for note in going.notes:
         out.say(f"note: {note}")
-    asked = bool(going.files) and not (dry_run or yes) and out.for_people and sys.stdin.isatty()
-    if asked:
-        _show_going(out, going)
-        what = counted(len(going.rows), "line") if going.rows else "what these files say of it"
-        yes = click.confirm(f"Forget {what} for good?", err=True)
     if dry_run or not going.files or not yes:
-        out.result(forgotten_json(going, planned=True), lambda: None if asked else _show_going(out, going))
+        out.result(forgotten_json(going, planned=True), lambda: _show_going(out, going))
         if not going.files:
             out.say("nothing matches: there is nothing to forget")
-        elif not dry_run:
-            out.say("nothing was forgotten" if asked else "nothing was forgotten; add --yes to forget them")
-        return
+        what = counted(len(going.rows), "line") if going.rows else "what these files say of it"
+        if dry_run or not going.files or not out.confirms(f"Forget {what} for good?"):
+            if going.files and not dry_run:
+                out.say("nothing was forgotten; add --yes to forget them")
+            return
     with out.progress("Forgetting"):
         done = memory.forget(numbers(seqs, "--seq"), **wanted)
     typed = sum(row.seq is None for row in going.rows)

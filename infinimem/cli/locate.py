@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from infinimem.errors import UsageError, escape
-from infinimem.user_folders import SETTINGS, cache_folder, default_library, first_today, is_mine
+from infinimem.user_folders import SETTINGS, default_library, first_today, is_mine
 
 if TYPE_CHECKING:
     from infinimem.settings import Configuration
@@ -128,8 +128,7 @@ def _is_off(library: Path) -> bool:
 
 def _say_daily(say: Say, library: Path, text: str) -> None:
     """Say it once a day a library: a hook runs at each prompt."""
-    folder = cache_folder(str(library.resolve()), "told")
-    if folder is None or first_today(folder / "hook"):
+    if first_today("hook", str(library.resolve())):
         say(f"infinimem hook: {text}")
 
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from infinimem.cli.locate import Location, locate, or_notes
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, LibraryError, ModelError, UsageError
+from infinimem.user_folders import first_today, is_mine
 
 if TYPE_CHECKING:
-    from infinimem.cli.locate import Location
     from infinimem.llm.base import LLM
     from infinimem.memory import Memory
     from infinimem.reader import Reader
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 OFFLINE = "offline"
 COMPLETION = "_INFINIMEM_COMPLETE"
 """The environment variable by which a shell asks for completions."""
+COUNT = click.IntRange(min=1)
+FILE = click.Path(exists=True, path_type=Path)
 MOST_IDS = 200
 """Ids that are offered to a shell; nobody reads more."""
 Begin = Callable[[bool], "Memory | None"]
@@ -76,8 +79,6 @@ class Options:
 
     def place(self, notes: bool = False) -> Location:
         """Locate the library; with `notes` perhaps the current folder of notes."""
-        from infinimem.cli.locate import locate, or_notes  # help needs no settings
-
         place = locate(self.library, Path.cwd())
         return or_notes(place, Path.cwd()) if notes else place
 
@@ -122,8 +123,6 @@ class Options:
     def serving(self) -> tuple[Memory, Begin | None]:
         """Open the library for programs that call: one that is not this user's is read-only. In the place of
         a default library that nobody made yet: an empty one, and what gives it once it is."""
-        from infinimem.user_folders import is_mine
-
         place = self.place()
         if place.is_default and not place.path.is_dir():
             from tempfile import TemporaryDirectory
@@ -162,11 +161,9 @@ class Options:
     def _tell_offline(self, memory: Memory) -> Memory:
         """Tell a person once a day that no model is asked."""
         named = self.model or memory.library.settings.llm.model
-        if memory.llm.name == OFFLINE and not named and self.out.for_people and self.out.talks:
-            from infinimem.user_folders import first_today, user_folder
-
-            if (folder := user_folder("cache")) is None or first_today(folder / "offline"):
-                self.out.say("offline: no model is configured, rules do the work; --model names one")
+        watched = self.out.for_people and self.out.talks
+        if watched and memory.llm.name == OFFLINE and not named and first_today("offline"):
+            self.out.say("offline: no model is configured, rules do the work; --model names one")
         return memory
 
     def _tell_passed_over(self, memory: Memory) -> None:
@@ -175,10 +172,8 @@ class Options:
         passed = memory.library.fresh.passed_over()
         if passed:
             from infinimem.store.folders import UNREADABLE
-            from infinimem.user_folders import cache_folder, first_today
 
-            folder = cache_folder(str(memory.library.files.root), "told")
-            if folder and not first_today(folder / "passed-over"):
+            if not first_today("passed-over", str(memory.library.files.root)):
                 passed = {path: why for path, why in passed.items() if why == UNREADABLE}
         if passed and not self.quiet:
             listed = ", ".join(f"{path} ({why})" for path, why in [*passed.items()][:3])

@@ -122,6 +122,10 @@ class Output:
         if self.talks:
             click.echo(text, err=True)
 
+    def confirms(self, question: str) -> bool:
+        """Ask a person at a terminal, if one is there."""
+        return self.for_people and sys.stdin.isatty() and click.confirm(question, err=True)
+
     @contextmanager
     def progress(self, label: str) -> Iterator[Step]:
         """Show a bar on stderr, once the work has taken over a second and a person watches."""

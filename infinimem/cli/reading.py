@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from infinimem.cli.options import (
+    COUNT,
     Options,
     cap_option,
     command,
@@ -82,9 +83,7 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
 @command()
 @words("pattern")
 @click.option("--doc", metavar="ID", shell_complete=document_ids, help="Search this document only.")
-@click.option(
-    "-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines of context around each match."
-)
+@click.option("-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines around each match.")
 @raw_option
 @_scope
 @snapshot_options
@@ -108,7 +107,7 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 
 @command()
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Number of documents to skip.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, help="Number of documents to list.")
+@click.option("--limit", type=COUNT, default=20, help="Number of documents to list.")
 @_scope
 @snapshot_options
 def ls(options: Options, offset: int, limit: int, scope: str) -> None:
@@ -218,9 +217,7 @@ def _show_trace(out: Output, trace: Iterable[Stage]) -> None:
 
 @command()
 @words("question")
-@click.option(
-    "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="At most this many tokens of evidence."
-)
+@click.option("--budget", type=COUNT, metavar="TOKENS", help="At most this many tokens of evidence.")
 @_sources
 @snapshot_options
 def retrieve(options: Options, question: str, budget: int | None, sources: tuple[str, ...]) -> None:
@@ -303,9 +300,7 @@ def _evidence(one: Compared, everything: bool) -> list[str]:
 
 @command()
 @words("name", required=False, metavar="[UNIT|SEQ|QUERY]")
-@click.option(
-    "--hops", type=click.IntRange(0, 9), default=2, show_default=True, help="How many links to follow."
-)
+@click.option("--hops", type=click.IntRange(0, 9), default=2, help="How many links to follow.")
 def graph(options: Options, name: str | None, hops: int) -> None:
     """UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
     newest unit. Links are followed in both directions.

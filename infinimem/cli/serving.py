@@ -30,9 +30,7 @@ URL, DATABASE, CACHE = "INFINIMEM_FLEET", "INFINIMEM_FLEET_DATABASE", "INFINIMEM
 
 
 @command()
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", show_default="any", help="Port to serve."
-)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="any", help="Port to serve.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing, ask no model.")
 def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
@@ -70,15 +68,13 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
 @command()
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead of standard input.")
 @click.option("--remote", is_flag=True, help="With --http: allow an address that other machines can reach.")
-@click.option(
-    "--trust-user", is_flag=True, help="Let clients record the user's words as the user's, not an AI's."
-)
+@click.option("--trust-user", is_flag=True, help="Let clients record words as the user's, not an AI's.")
 @project_option
 @cap_option
 def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -> None:
-    """They can search, read, remember and ask; no tool deletes. A client starts this command and talks to it
-    over standard input and output. With --http clients send a token: $INFINIMEM_MCP_TOKEN, or one that is
-    made and printed on standard error.
+    """They can search, read, remember and ask; none deletes before a person agreed. A client starts this
+    command and talks to it over standard input and output. With --http clients send a token:
+    $INFINIMEM_MCP_TOKEN, or one that is made and printed on standard error.
     """
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
@@ -137,8 +133,7 @@ def connect(options: Options, agent: tuple[str, ...], undo: bool, yes: bool) -> 
                 diff = difflib.unified_diff(old, new, str(one.file), str(one.file), n=2, lineterm="")
                 for line in () if options.json else diff:
                     out.line(line)
-                asks = out.for_people and sys.stdin.isatty()
-                if yes or (asks and click.confirm(f"Change it for {one.name}?", err=True)):
+                if yes or out.confirms(f"Change it for {one.name}?"):
                     connecting.write(one, before, after, undo)
                     state = "undone" if undo else "connected"
         except UsageError as error:

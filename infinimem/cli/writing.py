@@ -99,19 +99,28 @@ def add(options: Options, /, text: str, **about: Any) -> None:
     def show() -> None:
         for place in entries:
             out.line(f"{place.entry.seq}\t{place.entry.text}")
+        waiting = _say_inbox(out, memory)
         if not evidence:
             out.say("it was recorded before, nothing was added")
         elif memory.by_agent:
             out.say(f"recorded as evidence {evidence[0]}; {_waits(memory)}")
         elif not entries:
-            nothing = "" if evidence[0] in memory.unanswered() else "; nothing in it to keep beyond that"
-            out.say(f"recorded as evidence {evidence[0]}{nothing}")
+            is_done = not (waiting or evidence[0] in memory.unanswered())
+            out.say(f"recorded as evidence {evidence[0]}" + "; nothing in it to keep beyond that" * is_done)
         if receipt:
             show_receipt(out, receipt)
 
     seqs = [place.entry.seq for place in entries]
     result = {"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}
     _end(options, result, show, entries.unanswered)
+
+
+def _say_inbox(out: Output, memory: Memory) -> int:
+    from infinimem.operations.review import inbox
+
+    if waiting := len(inbox(memory.view)):
+        out.say(f"awaiting approval: {counted(waiting, 'line')}; infinimem review")
+    return waiting
 
 
 def _waits(memory: Memory) -> str:
@@ -204,6 +213,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
             what = f"{counted(moved, 'line')} sorted, " if moved else ""
             out.say(f"{what}see " + " to ".join(dict.fromkeys((receipts[0].id, receipts[-1].id))))
         _say_left(out, source, archived, _waits(memory) if record and recorded else "")
+        _say_inbox(out, memory)
 
     _end(options, data, show, newly_unanswered(tried, memory.unanswered()))
 
@@ -322,7 +332,8 @@ def tasks(context: click.Context, estimates: bool) -> None:
     if estimates:
         size = for_turns(memory.view)
         told = {"tasks": size.calls, "tokens": size.tokens, "turns": len(memory.view.uncited())}
-        out.result(told, lambda: out.line(f"up to {counted(size.calls, 'task')}, about {size.tokens} tokens"))
+        cost = f"up to {counted(size.calls, 'task')}, about {size.tokens} tokens"
+        out.result(told, lambda: out.line(f"{counted(told['turns'], 'turn')}: {cost}"))
         return
     each, name = tokens_a_turn(memory.view), memory.library.spec.name
     if each > DEAR:

@@ -33,13 +33,10 @@ def given(data: bytes, name: str | None = None) -> Event:
     there is no such event, or the input is not a JSON object of texts."""
     try:
         found = json.loads(data) if name is None or name in EVENTS else {}
-    except (ValueError, RecursionError) as error:
-        raise ValueError("the hook's input is not JSON") from error
-    if not isinstance(found, dict):
-        raise ValueError("the hook's input is not a JSON object")
-    values = {field: found.get(field) or "" for field in Event._fields}
-    if name is not None:
-        values["hook_event_name"] = name
+        values = {field: found.get(field) or "" for field in Event._fields}
+    except (ValueError, RecursionError, AttributeError) as error:
+        raise ValueError("the hook's input is not a JSON object") from error
+    values["hook_event_name"] = name or values["hook_event_name"]
     if wrong := [field for field, value in values.items() if not isinstance(value, str)]:
         raise ValueError(f"{wrong[0]} of the hook's input is not text")
     event = Event(**values)

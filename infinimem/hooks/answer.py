@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import infinimem
+from infinimem.errors import InfinimemError
 from infinimem.hooks import REMEMBERS, Event, given
 from infinimem.user_folders import SETTINGS
 
@@ -103,13 +104,11 @@ def answer(event: Event, library: Path, is_default: bool) -> str:
         return ""
     if not library.is_dir() and not is_default:
         raise ValueError(f"there is no folder {library}")
-    text = _recalled(event, library) if library.is_dir() else ""
-    shown = {"hookEventName": event.hook_event_name, "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": shown}) if text else ""
+    return _recalled(event, library) if library.is_dir() else ""
 
 
 def _recalled(event: Event, library: Path) -> str:
-    """Return memory for an event, if a warm process gives it in time; start one if there is none."""
+    """Return what is printed, if a warm process gives it in time; start one if there is none."""
     place = rendezvous(library)
     if place is None:
         return ""
@@ -179,14 +178,15 @@ def start(what: str, library: Path, event: Event, *options: str, keep: int | Non
 
 def serve(library: Path, first: Event) -> None:
     """Answer until nobody asked for `IDLE` seconds. The `first` event found nobody, so a session's start is
-    owed to it; who starts this holds the lock, and gives it."""
-    from infinimem.hooks.recall import Recall
+    owed to it, and an offer; who starts this holds the lock, and gives it."""
+    from infinimem.hooks.recall import Recall, offer
     from infinimem.memory import open_memory
 
     place = rendezvous(library)
     if place is None:
         return
-    recall = Recall(open_memory(library, model="offline"))
+    memory = open_memory(library, model="offline")
+    recall, is_new = Recall(memory), True
     recall.preview(first.prompt or first.cwd, first.cwd)  # builds the index
     if recall.text(first):
         recall.missed(first)
@@ -201,11 +201,16 @@ def serve(library: Path, first: Event) -> None:
                 line, _ = listener.accept()
             except TimeoutError:
                 return
-            with line, suppress(OSError, ValueError):  # one that left, or asked nonsense
+            with line, suppress(OSError, ValueError, InfinimemError):  # one that left, or asked nonsense
                 event = given(_message(line))
-                text = recall.text(event)
+                text, is_new = recall.text(event), is_new or event.source == "startup"
+                shown = {"hookEventName": event.hook_event_name, "additionalContext": text}
+                printed: dict[str, object] = {"hookSpecificOutput": shown} if text else {}
+                if is_new and (offered := offer(memory)):
+                    printed |= {"systemMessage": offered}
                 try:
-                    line.sendall(text.encode("utf-8", "replace"))
+                    line.sendall(json.dumps(printed).encode() if printed else b"")
+                    is_new = False
                 except OSError:
                     if text:
                         recall.missed(event)

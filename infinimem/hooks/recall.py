@@ -17,6 +17,7 @@ the prompt does not ask for.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,19 +30,23 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from infinimem.errors import InfinimemError
+from infinimem.estimate import for_turns
 from infinimem.grounding.sentences import any_of, common_terms
 from infinimem.hooks import Event
 from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.index.questions import kin, related
 from infinimem.index.search import searcher
+from infinimem.llm.base import AGENT
 from infinimem.markdown.characters import name
-from infinimem.model import Located
+from infinimem.memory import Memory
+from infinimem.model import Entry, Located
 from infinimem.operations.provenance import replaced_by
 from infinimem.reader import Reader
 from infinimem.store.view import View, archive_of, folders_of
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens
 from infinimem.tokens import estimate
 from infinimem.tools.tool import LABEL, closest, fenced, shown
+from infinimem.user_folders import first_today
 
 NEEDED, ONE, BRIEF = 1.1, 1.0, 2
 """Weight that a line needs: more than one word has. One rare word is enough for a prompt of so many telling
@@ -60,7 +65,7 @@ ALIKE = 0.85  # likeness from which on an unknown word counts as a misspelling
 FEW = 6  # words from which on a line says more than that it takes note
 LINES, SCANNED, CANDIDATES = 6, 5000, 2000
 """Lines of each part at most; the newest lines that are looked through; tokens of what search finds."""
-SESSIONS = 64  # sessions of which it is known what they were shown
+ENOUGH = 30  # turns from which on it is worth an agent's while to sort them
 SENSITIVE = ("health", "faith", "intimacy", "law", "money")
 MORE = "More: infinimem search WORDS, or the tool search; archive and evidence have scopes of their own."
 
@@ -174,8 +179,6 @@ class Recall:
             known = known or set()
             if new := [hit for hit in hits if not hit.why and hit.where not in known]:
                 self._shown[event.session_id] = known.union(hit.where for hit in new)
-                for oldest in list(self._shown)[:-SESSIONS]:
-                    del self._shown[oldest]
             return _marked(new, event.cwd)
         except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
             return ""
@@ -200,7 +203,7 @@ class Recall:
 
     def _near(self, prompt: str, cwd: str) -> list[Hit]:
         """Return the lines that a prompt in a folder deserves, the best first, and those that came near."""
-        view = self._memory.view
+        view = self._memory.view.for_models
         words = analyzer(view.settings.search.language)
         asked = self._corrected(read(prompt, cwd, words), cwd)
         if not asked:
@@ -211,7 +214,7 @@ class Recall:
         hits, leads = list[Hit](), dict[str, dict[str, float]]()
         for item in sorted(items, key=lambda one: (one.time or "", one.doc_id, one.start_line)):
             turns = [place.entry for place in map(view.entry, item.origin) if place]
-            folders = {folder for turn in turns for folder in folders_of(view, turn)}
+            folders = frozenset(folder for turn in turns for folder in _projects(view, turn, cwd))
             here, line = is_of(folders, cwd), words.tokens(item.text)
             why = _unfit(view, item.doc_id, item.text, item.source, folders, cwd, prompt)
             counted = weights(asked, line, here, rare)
@@ -228,7 +231,7 @@ class Recall:
 
     def _corrected(self, asked: dict[str, float], cwd: str) -> dict[str, float]:
         """Put for a word that no line holds the one of the project that is most like it: people mistype."""
-        view = self._memory.view
+        view = self._memory.view.for_models
         counts, _ = searcher(view).frequencies(asked)
         missing = [term for term in asked if not counts[term] and len(term) > 3 and term not in _terms(_WORK)]
         words = analyzer(view.settings.search.language)
@@ -243,11 +246,11 @@ class Recall:
     def _opening(self, cwd: str) -> list[Hit]:
         """Return the project's standing instructions and decisions, and the person's constraints, newest
         first."""
-        view = self._memory.view
+        view = self._memory.view.for_models
         hits, room = list[Hit](), {STANDING: 2 * LINES, CONSTRAINT: 2 * LINES}  # some are shown as closest
         for place, here in self._lines(cwd):
             entry = place.entry  # what is asked for in a project ("my sentences") is asked for there alone
-            is_own = bool(_SPEAKING.search(entry.text)) or not folders_of(view, entry)
+            is_own = bool(_SPEAKING.search(entry.text)) or not _projects(view, entry, cwd)
             part = STANDING if here and _is_like("standing", entry.text) else ""
             part = part or (CONSTRAINT if is_own and _is_like("constraints", entry.text) else "")
             if part and room[part]:
@@ -261,10 +264,10 @@ class Recall:
 
     def _lines(self, cwd: str) -> Iterator[tuple[Located, bool]]:
         """Yield what may be shown of the newest lines, newest first, and whether it is of the project."""
-        view = self._memory.view
+        view = self._memory.view.for_models
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
         for place in nlargest(SCANNED, places, key=lambda place: place.seq):
-            entry, folders = place.entry, folders_of(view, place.entry)
+            entry, folders = place.entry, _projects(view, place.entry, cwd)
             if not _unfit(view, place.doc_id, entry.text, entry.source, folders, cwd, ""):
                 yield place, is_of(folders, cwd)
 
@@ -277,6 +280,19 @@ class Recall:
                 hit = replace(hit, why="over budget") if left < 0 or count[hit.part] > LINES else hit
             fitting.append(hit)
         return fitting
+
+
+def offer(memory: Memory) -> str:
+    """Return what waits for the agent as the model, and what it costs, for the person to decide; once a day,
+    "" if that is little, or another is the model."""
+    view = memory.view.for_models
+    if view.settings.llm.model != AGENT or (waiting := len(view.pending(AGENT))) < ENOUGH:
+        return ""
+    if not first_today("offer", str(memory.library.root.resolve())):
+        return ""
+    cost = max(1000, round(for_turns(view).tokens, -3))
+    command = f"/infinimem:consolidate takes about {cost:,} tokens"
+    return f"infinimem: {waiting} turns wait; {command}, besides what a subagent reads again"
 
 
 def _telling(hits: Sequence[Hit], leads: Mapping[str, Mapping[str, float]]) -> list[Hit]:
@@ -319,7 +335,7 @@ def _marked(hits: Sequence[Hit], cwd: str) -> str:
 
 
 def _unfit(
-    view: View, doc_id: str, text: str, source: str | None, folders: Collection[str], cwd: str, prompt: str
+    view: View, doc_id: str, text: str, source: str | None, folders: frozenset[str], cwd: str, prompt: str
 ) -> str:
     """Return why a line is never shown to a prompt in a folder; "" if it may be."""
     here = is_of(folders, cwd)
@@ -349,15 +365,25 @@ def _was_shown(transcript: str) -> bool:
     return False
 
 
-def is_of(folders: Iterable[str], cwd: str) -> bool:
-    """Return whether one of the folders is of the same project: it lies in `cwd`, or around it."""
-    return any(_is_of(folder, cwd) for folder in folders)
+def _projects(view: View, entry: Entry, cwd: str) -> frozenset[str]:
+    """Return the folders that a line was said in; of the home folder, which is no project, only a session in
+    it hears."""
+    return frozenset(one for one in folders_of(view, entry) if one == cwd or not _is_home(one))
 
 
 @lru_cache(4096)
-def _is_of(folder: str, cwd: str) -> bool:
-    one, here = PurePath(folder), PurePath(cwd)
-    return one.is_relative_to(here) or here.is_relative_to(one)
+def _is_home(folder: str) -> bool:
+    """Return whether it is the home folder, or around it: what lies in it belongs to many projects."""
+    return PurePath(os.path.realpath(os.environ.get("HOME") or "/")).is_relative_to(folder)
+
+
+@lru_cache(4096)
+def is_of(folders: frozenset[str], cwd: str) -> bool:
+    """Return whether one of the folders is of the same project: it lies in `cwd`, or around it."""
+    ways = [(PurePath(one), PurePath(cwd)) for one in folders]
+    return any(
+        here.is_relative_to(one) or (one.is_relative_to(here) and not _is_home(cwd)) for one, here in ways
+    )
 
 
 def about_oneself(text: str) -> bool:

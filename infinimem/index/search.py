@@ -41,7 +41,7 @@ from infinimem.index.tables import SAID_PART, Reading, Tables
 from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, TermCounts, rarity
 from infinimem.log import log
 from infinimem.markdown.sections import Partition, partitions
-from infinimem.model import LEFT, Retrieved
+from infinimem.model import Retrieved
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Scope, View
 from infinimem.terms import Analyzer, analyzer
@@ -276,7 +276,7 @@ class Searcher:
     ) -> list[Ranked]:
         """Return the best rows, higher first; of equal ones the newer, then by place."""
         settings, parts = self._view.settings.search, PARTS_OF[scope]
-        turns = self._view.derived(_waiting) if scope == "default" else frozenset[int]()
+        turns = self._view.unfiled if scope == "default" else frozenset[int]()
         asked = [*terms, *(self._words.joined(query) if terms else ())]
         weights = {term: _rarity(reading, ENTRIES, term) for term in asked}
         pairs = self._pairs(reading, query) if terms else {}
@@ -404,18 +404,6 @@ def _blocks(
 ) -> dict[str, Sequence[Partition]]:
     """Return the heading blocks of documents whose lines were found (`View.derived`)."""
     return {name: known[name] for name in known.keys() - (changed or ())} if known else {}
-
-
-def _waiting(view: View, *_: object) -> frozenset[int]:
-    """Return the seqs of the evidence that readers see itself, as `View.unfiled`, from the index alone."""
-    lines, spec = view.lines, view.spec
-    if not view.initialised:
-        return frozenset()
-    if spec.has_entries and view.drawn is None and lines.all("select 1 from cite limit 1"):
-        return frozenset(view.unfiled())
-    left = {seq for seq, one in view.tried.items() if one.kind == LEFT}
-    refused = (seq for seq in {*view.refused, *left} if seq not in lines.cited and lines.is_said(seq))
-    return frozenset(lines.waiting()).difference(left).union(lines.uncited() if spec.sparse else refused)
 
 
 def _rarity(reading: Reading, table: str, term: str) -> float:

@@ -29,6 +29,7 @@ from infinimem.errors import ModelNotConfigured, ReplyAwaited, UsageError
 from infinimem.llm.base import AGENT, Reply, Task
 from infinimem.llm.replies import Cached, Kept, fenced, kept, put_reply
 from infinimem.llm.tasks import filled, read
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import Usage
 from infinimem.store.files import MAX_OWNED, STAGED, digest
@@ -46,6 +47,7 @@ EVENTS = ("append", "due", "consolidate")
 """Of a strategy's tick (strategies/base.py)."""
 FEW = 4
 """Turns; of fewer there may well be nothing to keep."""
+NAME_LENGTH = 40  # characters of an agent's name
 ANSWERED = 100
 """Tasks that stay after they were answered, to be opened again."""
 NAMING = frozenset({"from", "fact_ids", "doc_id", "doc_ids", "id", "ids", "old", "new", "before", "replaces"})
@@ -246,20 +248,21 @@ class Desk:
             raise UsageError(f"no task {number} awaits a reply; infinimem tasks lists those that do")
         return None
 
-    def answer(self, number: int, text: str) -> list[str]:
+    def answer(self, number: int, text: str, by: str = "") -> list[str]:
         """Keep what is of use in a reply, and go on; return what is wrong with the rest, a line each. A reply
-        that names what is not there, or leaves most turns out, is given back once.
+        that names what is not there, or leaves most turns out, is given back once. Receipts of what it does
+        tell whom it is `by`.
 
         Raises:
             UsageError: there is no such task, or it is answered.
         """
         with self._held():
-            wrong, took = self._answer(number, text)
+            wrong, took = self._answer(number, text, one_line(clean_text(by))[:NAME_LENGTH])
             note_usage(self._files, self._clock().astimezone(UTC).date().isoformat(), took)
             self._go_on(again=False)
             return wrong
 
-    def _answer(self, number: int, text: str) -> tuple[list[str], Usage]:
+    def _answer(self, number: int, text: str, by: str) -> tuple[list[str], Usage]:
         task = self._filled(self._read(number))
         if not task.open:
             if task.keys and not all(kept(self._file(key)) for key in task.keys):
@@ -277,7 +280,7 @@ class Desk:
                 begin = f"part {at}: " if len(task.keys) > 1 else ""
                 wrong += [f"{begin}{one}" for one in (doubts if reply.data is not None else [reply.detail])]
             else:
-                took += put_reply(self._file(task.keys[at - 1]), given, not took.calls)
+                took += put_reply(self._file(task.keys[at - 1]), given, not took.calls, by)
         self._written(replace(task, doubted=mark))
         return wrong, took
 

@@ -53,7 +53,7 @@ class Task:
 class Reply:
     """What came back. `data` fits the task's schema, or is None and `failure` says why; `text` is the raw
     reply, `logprobs` its tokens with the natural logarithms of their probabilities. If it was `kept`
-    nobody was asked, and `usage` is what it once took."""
+    nobody was asked, and `usage` is what it once took; `by` is the agent that gave it, if that is known."""
 
     data: Mapping[str, Any] | None
     failure: Failure | None = None
@@ -62,6 +62,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     logprobs: tuple[tuple[str, float], ...] = ()
     kept: bool = False
+    by: str = ""
 
 
 @runtime_checkable

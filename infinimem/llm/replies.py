@@ -40,13 +40,15 @@ _TOOK = ("calls", "tokens_in", "tokens_out")
 class Cached(Wrapper):
     """A client that is asked only what was not asked before, up to a cap. Several threads may ask.
 
-    `usage` is what all replies took, those too that were kept; `spent` what was asked for. Without a folder
-    none are kept outside of `within`; the same question in another `run` is another request.
+    `usage` is what all replies took, those too that were kept; `spent` what was asked for; `authors` are the
+    agents that gave them, as far as known. Without a folder none are kept outside of `within`; the same
+    question in another `run` is another request.
     """
 
     def __init__(self, llm: LLM, folder: Path | None = None, run: int = 1) -> None:
         super().__init__(llm)
         self.usage = self.spent = Usage()
+        self.authors: list[str] = []
         self._lock = Lock()
         self._folder = ContextVar("folder", default=folder)
         self._run = run
@@ -117,6 +119,7 @@ class Cached(Wrapper):
                 _write(path, *_told(task, request, reply, variables))
         with self._lock:
             self.usage += reply.usage
+            self.authors += [reply.by] if reply.by else []
             self.spent += Usage() if reply.kept else reply.usage
         return reply
 
@@ -161,15 +164,15 @@ def kept(path: Path) -> Kept | None:
     return Kept(rows, sections) if {"Reply", "Instructions", "Material", "Schema"} == {*sections} else None
 
 
-def put_reply(path: Path, reply: str, instructed: bool = True) -> Usage:
+def put_reply(path: Path, reply: str, instructed: bool = True, by: str = "") -> Usage:
     """Write the agent's reply into the file of its request, or take it out (""); return what it took, with
-    the instructions if it was `instructed` for this one."""
+    the instructions if it was `instructed` for this one. `by`: the agent's name, if it is known."""
     if (known := kept(path)) is None:
         return Usage()
     asked = tokens.count(known.sections["Material"])
     asked += tokens.count(known.sections["Instructions"]) if instructed else 0
     took = Usage(1, asked, tokens.count(reply)) if reply else Usage()
-    head = {**known.head, **{name: str(getattr(took, name)) for name in _TOOK}}
+    head = {**known.head, **{name: str(getattr(took, name)) for name in _TOOK}, "by": by}
     _write(path, head, {**known.sections, "Reply": reply})
     return took
 
@@ -204,7 +207,7 @@ def _read(path: Path, task: Task) -> Reply | None:
         return None
     with suppress(OSError):
         os.utime(path)  # asked for: it stays
-    return replace(reply, usage=usage, logprobs=logprobs, kept=True)
+    return replace(reply, usage=usage, logprobs=logprobs, kept=True, by=known.head.get("by", ""))
 
 
 def _told(

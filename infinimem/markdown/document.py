@@ -26,7 +26,7 @@ from infinimem.markdown.signature import (
     text_start,
     unsign,
 )
-from infinimem.model import CURRENT, Located
+from infinimem.model import BUFFERS, Located
 from infinimem.spec import folders
 
 _BOM = b"\xef\xbb\xbf"
@@ -117,7 +117,7 @@ def item_start(line: str) -> int:
 
 def is_signed(doc_id: str) -> bool:
     """Tell whether lines of this document may be entries: the program writes it, no person or model."""
-    return doc_id == CURRENT or doc_id.startswith(folders().owned)
+    return doc_id in BUFFERS or doc_id.startswith(folders().owned)
 
 
 def _scan(doc_id: str, lines: Sequence[str], start: int, parts: Outline, before: Sequence[Located]) -> Scan:

@@ -1,1 +1,1 @@
-"""A library served to MCP clients: seven tools, and documents as resources. Needs `infinimem[mcp]`."""
+"""A library served to MCP clients: eight tools, and documents as resources. Needs `infinimem[mcp]`."""

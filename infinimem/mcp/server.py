@@ -1,8 +1,9 @@
-"""A library served to MCP clients: what is offered, and the SDK's server over it (infinimem://doc/topics/home).
+"""A library served to MCP clients: the SDK's server over what is offered (infinimem://doc/topics/home).
 
-Names, descriptions and schemas of the five tools are those of infinimem.tools; here stands what MCP adds. No
-tool deletes. Calls run in threads: reads are snapshots and need no lock, what writes is kept in order by the
-store and by `remember`. Calls of a model have threads of their own: a slow one keeps no search waiting.
+Names, descriptions and schemas of the five tools are those of infinimem.tools; what MCP adds is in offers.py.
+No tool deletes before a person agreed. Calls run in threads: reads are snapshots and need no lock, what
+writes is kept in order by the store. Calls of a model have threads of their own: a slow one keeps no search
+waiting.
 """
 
 from __future__ import annotations
@@ -10,37 +11,36 @@ from __future__ import annotations
 import hmac
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib import resources
 from importlib.metadata import version
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
 import anyio
 import anyio.to_thread
 from mcp import MCPError, types
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 
-from infinimem.answer import LINE_LENGTH
-from infinimem.errors import InfinimemError, LibraryError, ModelUnavailable, UsageError
-from infinimem.llm.base import AGENT
+from infinimem.errors import InfinimemError, LibraryError, UsageError
+from infinimem.hooks import PROMPT_LENGTH
 from infinimem.llm.tasks import filled
 from infinimem.log import log
 from infinimem.markdown.characters import clean_text, visible
+from infinimem.mcp.offers import TABLES, Offer, TaskTool, caller, offers
 from infinimem.memory import Memory
-from infinimem.model import NOTHING, Turn
 from infinimem.reader import Reader
-from infinimem.results import tasks_claimed
 from infinimem.serving.http import names, refused, reply, serve
-from infinimem.store.state import unanswered_message
-from infinimem.store.view import View
-from infinimem.tools.tool import LABEL, Result, Rule, Tool, shown, span
+from infinimem.store.files import digest
+from infinimem.tools.tool import LABEL, Result, Tool, shown
 
 NAME = "infinimem"
 ASKING = 8  # calls of the model side by side; more wait
@@ -51,6 +51,8 @@ NO_LIBRARY = (
 )
 """What tools answer where there is no library."""
 
+AS_FORM = "2026-07-28"
+"""The first version of the protocol in which a call ends with what a person is asked, and comes again."""
 Begin: TypeAlias = Callable[[bool], Memory | None]
 _Context: TypeAlias = ServerRequestContext[Any, Any]
 _Page: TypeAlias = types.PaginatedRequestParams | None
@@ -58,21 +60,20 @@ _T = TypeVar("_T")
 _A = TypeVar("_A")
 _PREFIX = "infinimem://doc/"
 MARKDOWN = "text/markdown"
+LISTED = CacheHint(ttl_ms=3_600_000)
+LASTING: tuple[CacheableMethod, ...] = (
+    "tools/list",
+    "prompts/list",
+    "resources/templates/list",
+    "server/discover",
+)
+"""What stays so while the server runs; for documents any client must ask anew, as the SDK says unasked."""
 PAGE = 100
 MAX_URI = 4000
 MAX_TEXT = 400_000  # characters of one document; what is longer is read with read_lines
 
-_TEMPLATES = types.ListResourceTemplatesResult(
-    resource_templates=[
-        types.ResourceTemplate(
-            name="document",
-            title="Document",
-            uri_template=f"{_PREFIX}{{+id}}",
-            description="A document of the memory by its id, as list_docs gives it",
-            mime_type=MARKDOWN,
-        )
-    ]
-)
+_TEMPLATES = types.ListResourceTemplatesResult.model_validate(TABLES, by_name=True)
+_PROMPTS = types.ListPromptsResult.model_validate(TABLES, by_name=True)
 PATH = "/mcp"
 TOKEN = "INFINIMEM_MCP_TOKEN"
 SHORTEST = 16  # characters of a token that one chooses
@@ -81,223 +82,20 @@ MAX_SESSIONS = 200
 _PLAIN = {"content-type": "text/plain"}
 
 
-# ── what is offered ───────────────────────────────────────────────────────────────────────────────
-
-
-def _object(**properties: str | tuple[str, ...]) -> dict[str, Any]:
-    types = {
-        name: {"type": list(kind) if isinstance(kind, tuple) else kind} for name, kind in properties.items()
-    }
-    return {"type": "object", "properties": types, "required": list(types)}
-
-
-_MATCHES = {"matches": "array", "total_matches": "integer", "truncated": "boolean"}
-_SHOWN: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "grep": ("Find a pattern in all documents", _object(**_MATCHES)),
-    "grep_doc": ("Find a pattern in one document", _object(doc_id="string", **_MATCHES)),
-    "search": ("Search memory", _object(hits="array")),
-    "list_docs": ("List documents", _object(docs="array", total="integer", has_more="boolean")),
-    "read_lines": (
-        "Read lines of a document",
-        _object(doc_id="string", lines="array", total_lines="integer"),
-    ),
-    "remember": (
-        "Remember",
-        _object(recorded="boolean", seq=("integer", "null"), source=("string", "null"), entries="array"),
-    ),
-    "ask": ("Ask memory", _object(answer="string", citations="array")),
-    "memory_tasks": ("Next task of the memory", _object(task=("integer", "null"), left="integer")),
-    "memory_answer": ("Answer a task", _object(wrong="array", task=("integer", "null"), left="integer")),
-}
-"""Of each tool its name for people, and the schema of its result."""
-
-
-@dataclass(frozen=True)
-class Offer:
-    """A tool as a client sees it, with the JSON schema of its result; none destroys.
-
-    Args:
-        asks: whether it calls the library's model and may take long.
-        writes: whether it adds to the library at each call, unless the caller gives a key.
-        outward: whether it may call something outside this machine's library.
-    """
-
-    tool: Tool
-    title: str
-    output: Mapping[str, Any]
-    asks: bool
-    writes: bool
-    outward: bool
-
-
-def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """Return the tools by name: those of a library, those that packages add, `ask`, and `remember`; `ask` has
-    those of tasks in its place where the client is the model."""
-    agents = [] if memory.library.read_only else [tasks_tool(memory), answer_tool(memory)]
-    asking = agents if memory.by_agent else [ask_tool(reading)]
-    if not memory.library.read_only:
-        asking.insert(0, remember_tool(memory, trust_user))
-    outward = memory.llm.name not in ("offline", AGENT)
-    found = {}
-    for tool in (*reading.tools, *asking):
-        name, asks = tool.name, tool in asking
-        title, shape = _SHOWN.get(name, (name, _object()))
-        writes = name in ("remember", "memory_tasks", "memory_answer")
-        found[name] = Offer(tool, title, shape, asks, writes, asks and outward)
-    return found
-
-
-class TaskTool(Tool):
-    """A tool whose result is no data but what is to be done; what was recorded stands in blocks in it."""
-
-    def told(self, result: Result) -> str:
-        """See `Tool.told`."""
-        return super().told(result) if "error" in result else "\n".join(self.rows(result))
-
-
-def _task_rows(result: Result) -> Iterator[str]:
-    yield from result.get("wrong", ())
-    yield result["text"]
-
-
-def _next(memory: Memory, number: int | None = None, after: int | None = None) -> Result:
-    task = memory.tasks.take(number, after)
-    left = memory.tasks.open()
-    if task is None:
-        return {"task": None, "left": len(left), "text": tasks_claimed(left)}
-    rest = sum(one.tokens for one in left if one.number != task.number)
-    text = f"{task.text}\n\nAnswer with memory_answer; {len(left) - 1} more tasks, about {rest} tokens, wait."
-    return {"task": task.number, "left": len(left), "text": visible(clean_text(text))}
-
-
-def tasks_tool(memory: Memory) -> Tool:
-    """Make the tool that gives the next task."""
-
-    def memory_tasks(task: int | None = None) -> Result:
-        """Give the next thing that this memory would ask a model, and claim it for ten minutes: you are its
-        model. Call it when the user asks you to consolidate memory, and answer with memory_answer.
-
-        Args:
-            task: the number of a task that others have; without it the first that nobody has
-        """
-        return _next(memory, task)
-
-    return TaskTool.of(memory_tasks, _task_rows)
-
-
-def answer_tool(memory: Memory) -> Tool:
-    """Make the tool that takes the reply to a task."""
-
-    def memory_answer(task: int, reply: Annotated[str, Rule(longest=400_000)]) -> Result:
-        """Answer a task of memory_tasks. Gives what is wrong with the reply, or the next task.
-
-        Args:
-            task: its number
-            reply: the JSON that it asks for
-        """
-        if wrong := memory.tasks.answer(task, reply):
-            left = len(memory.tasks.open())
-            return {"wrong": wrong, "task": task, "left": left, "text": "nothing of it is kept; answer again"}
-        return {"wrong": [], **_next(memory, after=task)}
-
-    return TaskTool.of(memory_answer, _task_rows)
-
-
-def _answer_rows(result: Result) -> Iterator[str]:
-    yield from result["answer"].split("\n")
-    for cited in result["citations"]:
-        yield f"{cited['doc_id']}:{cited['start_line']}-{cited['end_line']} {cited['text']}"
-
-
-def ask_tool(memory: Reader) -> Tool:
-    """Make the tool that answers from memory, with the lines that the answer rests on."""
-
-    def ask(question: Annotated[str, Rule(longest=4000)]) -> Result:
-        """Answer a question from memory, with citations. Slower than search: a model reads what is found.
-        Says so where memory holds nothing about it.
-
-        Args:
-            question: a question in plain words
-        """
-        answer = memory.ask(question)
-        citations = [
-            {**asdict(cited), "text": span(cited.text, 0, LINE_LENGTH)[0]} for cited in answer.citations
-        ]
-        return {"answer": visible(clean_text(answer.text)), "citations": citations}
-
-    return Tool.of(ask, _answer_rows)
-
-
-def _recorded_rows(result: Result) -> Iterator[str]:
-    yield f"recorded as {result['seq']}, source {result['source']}" if result["recorded"] else "known before"
-    for entry in result["entries"]:
-        yield f"{entry['seq']} {entry['text']}"
-
-
-def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
-    """Make the tool that writes down what a client says before a model is asked, and draws from all that
-    waits. Only if `trust_user` can the caller say that a text is the user's."""
-
-    def remember(
-        text: Annotated[str, Rule(longest=50_000)],
-        session: str | None = None,
-        speaker: Annotated[str, Rule(longest=200)] | None = None,
-        time: Annotated[str, Rule(longest=40)] | None = None,
-        key: Annotated[str, Rule(longest=500)] | None = None,
-        role: Literal["assistant", "user"] = "assistant",
-    ) -> Result:
-        """Write something down for later conversations. Nothing is overwritten: a correction is remembered
-        anew. Gives the number it was recorded under and the entries drawn from it.
-
-        Args:
-            text: one fact or a short passage, with names instead of pronouns
-            session: name of the conversation
-            speaker: name of who said it
-            time: when it was said, ISO 8601
-            key: the same key is recorded once
-            role: user: these are the user's own words; assistant: yours, or a summary
-        """
-        given = {"speaker": speaker, "time": time, "session": session, "key": key}
-        about = {name: value for name, value in given.items() if value and value.strip() not in NOTHING}
-        places = memory.record([Turn(text, role, **about)])
-        notes = []
-        try:
-            if failed := memory.observe(()).unanswered:
-                notes.append(unanswered_message(failed))
-        except ModelUnavailable as error:
-            notes.append(str(error))
-        seq = places[0].entry.seq if places else None
-        drawn = [place.entry for place in memory.view.entries() if seq in place.entry.origin] if seq else []
-        result: Result = {
-            "recorded": seq is not None,
-            "seq": seq,
-            "source": places[0].entry.source if places else None,
-            "entries": [{"seq": entry.seq, "text": shown(entry.text)} for entry in drawn],
-        }
-        return {**result, "notes": notes} if notes else result
-
-    made = Tool.of(remember, _recorded_rows)
-    if not trust_user:  # then nobody can tell a person's words from a model's
-        properties = {name: rule for name, rule in made.parameters["properties"].items() if name != "role"}
-        made = replace(made, parameters={**made.parameters, "properties": properties})
-    return made
-
-
-# ── the server ────────────────────────────────────────────────────────────────────────────────────
-
-
 def listed(offer: Offer) -> types.Tool:
     """Describe a tool as the protocol lists it."""
+    tool, title, result = offer.tool, offer.row.get("title", offer.tool.name), offer.row.get("result", {})
+    shape = {name: {"type": kind} for name, kind in result.items()}
     return types.Tool(
-        name=offer.tool.name,
-        title=offer.title,
-        description=offer.tool.description,
-        input_schema=dict(offer.tool.parameters),
-        output_schema=dict(offer.output),
+        name=tool.name,
+        title=title,
+        description=tool.description,
+        input_schema=dict(tool.parameters),
+        output_schema={"type": "object", "properties": shape, "required": [*shape]},
         annotations=types.ToolAnnotations(
-            title=offer.title,
+            title=title,
             read_only_hint=not offer.writes,
-            destructive_hint=False,
+            destructive_hint=offer.approved is not None,
             idempotent_hint=not offer.writes,
             open_world_hint=offer.outward,
         ),
@@ -311,10 +109,43 @@ def _called(offer: Offer, arguments: Mapping[str, Any]) -> types.CallToolResult:
     except Exception as error:
         log.debug("%s failed", offer.tool.name, exc_info=True)
         result = {"error": _unexpected(error)}
+    return _given(offer.tool, result)
+
+
+def _given(tool: Tool, result: Result) -> types.CallToolResult:
     if "error" in result:
         return _failed(shown(" ".join(str(result["error"]).split())))
-    content = [types.TextContent(text=offer.tool.told(result))]
-    return types.CallToolResult(content=[*content], structured_content={"label": LABEL, **result})
+    content = [types.TextContent(text=tool.told(result))]
+    label = {} if isinstance(tool, TaskTool) else {"label": LABEL}  # some show a model this alone
+    return types.CallToolResult(content=[*content], structured_content={**label, **result})
+
+
+async def _approved(
+    ctx: _Context, offer: Offer, params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
+    """Do what a tool plans if a person agrees, who is shown it; a client that cannot ask is told what a
+    person does instead. The answer counts for the very question."""
+    plan = partial(anyio.to_thread.run_sync, partial(offer.tool.run, params.arguments or {}))
+    if "question" not in (planned := await plan()):
+        return _given(offer.tool, planned)
+    question, known = planned["question"], ctx.session.client_capabilities
+    can = known.elicitation if known else None
+    at_once = ctx.protocol_version < AS_FORM
+    if can is None or (can.url and not can.form) or (at_once and not ctx.session.can_send_request):
+        return _failed(f"nothing was done: this program cannot ask a person, who runs: {planned['command']}")
+    form = types.ElicitRequestFormParams(message=question, requested_schema=TABLES["agreement"])
+    key = digest(question.encode())
+    if at_once:
+        answer: Any = await ctx.session.elicit_form(question, TABLES["agreement"], ctx.request_id)
+    elif (answer := (params.input_responses or {}).get(key)) is None:
+        return types.InputRequiredResult(input_requests={key: types.ElicitRequest(params=form)})
+    content = answer.content if isinstance(answer, types.ElicitResult) and answer.action == "accept" else None
+    if (content or {}).get("agree") is not True:
+        return _failed("nothing was done: the person did not agree")
+    if (await plan()).get("question") != question:
+        return _failed("nothing was done: other lines would go by now; call it again")
+    act = replace(offer, tool=replace(offer.tool, function=offer.approved))
+    return await anyio.to_thread.run_sync(_called, act, params.arguments or {})
 
 
 class _Served:
@@ -338,9 +169,27 @@ class _Served:
         if name not in self.offered:
             listed = ", ".join(self.offered)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {name[:40]!r}; there are {listed}")
-        if not self.look(make=self.offered[name].writes):
+        if not self.look(make=self.offered[name].writes and self.offered[name].approved is None):
             raise LibraryError(NO_LIBRARY)
         return self.offered[name]
+
+    def reads(self, work: Callable[[Reader, _A], _T]) -> Callable[[_Context, _A], Awaitable[_T]]:
+        """Make a handler that reads something in a thread; whatever goes wrong is one line."""
+
+        def read(wanted: _A) -> _T:
+            try:
+                self.look()
+                return work(self.reading, wanted)
+            except MCPError:
+                raise
+            except Exception as error:
+                log.debug("a resource or prompt failed", exc_info=True)
+                raise MCPError(types.INTERNAL_ERROR, _unexpected(error)) from None
+
+        async def handle(ctx: _Context, wanted: _A) -> _T:
+            return await anyio.to_thread.run_sync(read, wanted, abandon_on_cancel=True)
+
+        return handle
 
 
 def _failed(line: str) -> types.CallToolResult:
@@ -361,14 +210,17 @@ def make_server(
     tools = types.ListToolsResult(tools=[listed(offer) for offer in served.offered.values()])
     asking = anyio.CapacityLimiter(ASKING)
 
-    async def list_tools(ctx: _Context, params: _Page) -> types.ListToolsResult:
-        return tools
-
-    async def call_tool(ctx: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        ctx: _Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         try:
             offer = served.offer(params.name)
         except InfinimemError as error:
             return _failed(_unexpected(error))
+        if offer.approved is not None:
+            return await _approved(ctx, offer, params)
+        client = ctx.session.client_params
+        caller.set(client.client_info.name if client else "")
         call = partial(_called, offer, params.arguments or {})
         if not offer.asks:
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
@@ -378,19 +230,6 @@ def make_server(
             group.cancel_scope.cancel()
         return result
 
-    async def list_resources(ctx: _Context, params: _Page) -> types.ListResourcesResult:
-        served.look()
-        return await _read(_list_resources, served.reading, params.cursor if params else None)
-
-    async def list_templates(ctx: _Context, params: _Page) -> types.ListResourceTemplatesResult:
-        return _TEMPLATES
-
-    async def read_resource(
-        ctx: _Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        served.look()
-        return await _read(_read_resource, served.reading, params.uri)
-
     server: Server[Any] = Server(
         NAME,
         version=version(NAME),
@@ -399,14 +238,24 @@ def make_server(
             resources.files(__package__).joinpath("instructions.md").read_text("utf-8"),
             dict.fromkeys(served.offered, ""),
         ),
-        on_list_tools=list_tools,
+        cache_hints=dict.fromkeys(LASTING, LISTED),
+        on_list_tools=_always(tools),
         on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
+        on_list_prompts=_always(_PROMPTS),
+        on_get_prompt=served.reads(_recalled),
+        on_list_resources=served.reads(_list_resources),
+        on_list_resource_templates=_always(_TEMPLATES),
+        on_read_resource=served.reads(_read_resource),
     )
     server.middleware.clear()  # tracing for collectors that nobody asked for
     return server
+
+
+def _always(result: _T) -> Callable[[_Context, _Page], Awaitable[_T]]:
+    async def give(ctx: _Context, params: _Page) -> _T:
+        return result
+
+    return give
 
 
 async def _beat(ctx: _Context) -> None:
@@ -417,21 +266,6 @@ async def _beat(ctx: _Context) -> None:
             await ctx.session.report_progress(seconds, message="working")
             await anyio.sleep(BEAT)
             seconds += BEAT
-
-
-async def _read(work: Callable[[View, _A], _T], memory: Reader, wanted: _A) -> _T:
-    """Read a resource in a thread; whatever goes wrong is one line."""
-
-    def call() -> _T:
-        try:
-            return work(memory.view, wanted)
-        except MCPError:
-            raise
-        except Exception as error:
-            log.debug("a resource failed", exc_info=True)
-            raise MCPError(types.INTERNAL_ERROR, _unexpected(error)) from None
-
-    return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
 
 
 def _unexpected(error: Exception) -> str:
@@ -453,10 +287,27 @@ def serve_stdio(server: Server[Any]) -> None:
         anyio.run(serve)
 
 
-def _list_resources(view: View, cursor: str | None) -> types.ListResourcesResult:
+def _recalled(memory: Reader, wanted: types.GetPromptRequestParams) -> types.GetPromptResult:
+    """Give what the first prompt of a session in this folder is shown; MCPError for another prompt."""
+    from infinimem.hooks.recall import Recall
+
+    (prompt,) = _PROMPTS.prompts
+    if wanted.name != prompt.name:
+        raise MCPError(
+            types.INVALID_PARAMS, f"there is no prompt {wanted.name[:40]!r}; there is {prompt.name}"
+        )
+    about = (wanted.arguments or {}).get("about", "")[:PROMPT_LENGTH]
+    text = Recall(memory).preview(about, str(Path.cwd()))["text"] or "Memory holds nothing that belongs here."
+    message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+    return types.GetPromptResult(description=prompt.description, messages=[message])
+
+
+def _list_resources(memory: Reader, wanted: _Page) -> types.ListResourcesResult:
     """List a page of the documents of the default scope; the page before named the cursor, else MCPError."""
+    cursor = wanted.cursor if wanted else None
     if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
         raise MCPError(types.INVALID_PARAMS, "this cursor is none; list again from the start")
+    view = memory.view.for_models
     ids, start = view.ids(), int(cursor or 0)
     rows = [(doc_id, view.document(doc_id)) for doc_id in ids[start : start + PAGE]]
     resources = [
@@ -472,13 +323,15 @@ def _list_resources(view: View, cursor: str | None) -> types.ListResourcesResult
     return types.ListResourcesResult(resources=resources, next_cursor=more)
 
 
-def _read_resource(view: View, uri: str) -> types.ReadResourceResult:
+def _read_resource(memory: Reader, wanted: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     """Give a document's text, control characters made visible. Its address is looked up like any id, never
     joined; MCPError if no document has it, or it cannot be read."""
+    uri = wanted.uri
     if not uri.startswith(_PREFIX) or len(uri) > MAX_URI:
         raise MCPError(
             types.INVALID_PARAMS, f"this is no document of the memory; addresses begin with {_PREFIX}"
         )
+    view = memory.view.for_models
     try:
         document = view.document(view.resolve(unquote(uri.removeprefix(_PREFIX), errors="surrogateescape")))
         text = document.text(1, len(document.lines))

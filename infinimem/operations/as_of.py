@@ -84,7 +84,8 @@ def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
     ahead = min((r.high for r in receipts if r.number > number), default=view.max_seq)
     said = {
         place.seq
-        for place in view.entries("evidence")
+        for doc_id in view.owned(EVIDENCE)
+        for place in view.document(doc_id).entries
         if seq < place.seq <= ahead
         and (when := _time(place.entry.fields.get("observed") or place.entry.time or "")) is not None
         and when <= until
@@ -209,7 +210,7 @@ def before(
     the receipt; of each that is `made` there, that of the next. UsageError as of `Memory.repeat`."""
     view, receipts = library.view(), library.receipts()
     first = named(receipts, name)
-    if (first.strategy, first.model) != (library.spec.name, model):
+    if (first.strategy, first.model.partition(" (")[0]) != (library.spec.name, model):
         raise UsageError(
             f"{first.id} was made by {first.strategy} with the model {first.model}; choose these"
         )

@@ -19,7 +19,7 @@ from infinimem.grounding.sentences import day_of, is_outdated
 from infinimem.markdown.document import Document, fences
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import CURRENT, Finding, Level, Located, Receipt
+from infinimem.model import BUFFERS, Finding, Level, Located, Receipt
 from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded, successor
 from infinimem.operations.review import CODES, awaiting
@@ -103,7 +103,7 @@ class Inspection:
 
     def own(self, *folders: str) -> Iterator[Document]:
         """Yield the program's documents in these folders; by default all but receipts and records."""
-        for folder in folders or (EVIDENCE, ARCHIVE, CURRENT, TOPICS):
+        for folder in folders or (EVIDENCE, ARCHIVE, *BUFFERS, TOPICS):
             for doc_id, document in self.documents.items():
                 if doc_id.startswith(folder) and not self.view.is_note(doc_id):
                     yield document
@@ -182,7 +182,7 @@ def mended(document: Document, view: View) -> Document | None:
     None where nothing is to be mended, or the header is a person's: evidence, receipts, comments."""
     named = _other_id(document)
     if named is None or not (
-        document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE, *folders().records))
+        document.id in BUFFERS or document.id.startswith((TOPICS, ARCHIVE, *folders().records))
     ):
         return None
     changes: dict[str, str | None] = {"id": quote(document.id)}
@@ -250,7 +250,7 @@ def lines(inspection: Inspection) -> Iterator[Finding]:
                 "signature cannot be parsed; write `- <seq=N,source=human> text`, or `- text` for a new seq"
             )
             yield Finding("error", what, f"{document.id}:{number}")
-    for document in inspection.own(CURRENT, TOPICS):
+    for document in inspection.own(*BUFFERS, TOPICS):
         if typed := document.unsigned:
             what = f"{len(typed)} line{'s' * (len(typed) > 1)} typed by hand and not signed yet"
             fix = "" if inspection.crowded else SIGNED
@@ -301,7 +301,7 @@ def _origins(inspection: Inspection) -> Iterator[Finding]:
     drawn = inspection.view.drawn or frozenset()
     rows = (row for receipt in inspection.receipts for row in receipt.rows)
     deleted = {row.seq for row in rows if row.why.startswith(("deleted", "removed"))}  # by a person
-    for place in inspection.entries(ARCHIVE, CURRENT, TOPICS):
+    for place in inspection.entries(ARCHIVE, *BUFFERS, TOPICS):
         missing = {seq for seq in place.entry.origin if seq not in inspection.places} - deleted
         if missing:
             # Origins that an entry was drawn from did exist: a person deleted them. Typed ones may not.
@@ -323,7 +323,7 @@ def _origins(inspection: Inspection) -> Iterator[Finding]:
 def misdated(inspection: Inspection) -> Iterator[Finding]:
     """Find entries with a `when` that an older version's rule derived, though their words do not tell."""
     edited = {place.seq for place, _ in inspection.external.edited}
-    for line in outdated(inspection.entries(CURRENT, TOPICS, ARCHIVE)):
+    for line in outdated(inspection.entries(*BUFFERS, TOPICS, ARCHIVE)):
         if line.seq not in edited:
             what = f"an older version's rule derived when={line.entry.fields['when']}; the words do not tell"
             yield Finding("note", what, at(line), UNDATED)

@@ -26,12 +26,13 @@ from infinimem.model import CURRENT, Finding, Located
 from infinimem.operations import checks
 from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded
+from infinimem.operations.review import inbox
 from infinimem.spec import folders
 from infinimem.store.external_edits import rewrite, tracked, without
 from infinimem.store.library import Library
 from infinimem.store.plans import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
-from infinimem.store.view import Scope, View
+from infinimem.store.view import View
 
 TIMES = 4
 """Looks at a library that others write to; what is found each time is true."""
@@ -144,11 +145,13 @@ def counts(library: Library) -> dict[str, Any]:
     """Count everything that is not one strategy's own, for people and scripts."""
     view = library.view()
     git = uncommitted(library.files, view) if library.settings.git and library.initialised else None
+    waiting, approve = len(inbox(view)), library.settings.write.approve
     return {
         "library": str(library.root),
         **view.derived(_of_lines),
         "unanswered": dict(Counter(one.kind for one in view.unanswered().values())),
         "lines_awaiting_review": len(library.proposals()),
+        **({"inbox": {"lines": waiting, "approve": approve}} if waiting or approve else {}),
         "git": {"waiting": len(git.receipts), "why": git.why} if git else None,
     }
 
@@ -158,9 +161,9 @@ def _of_lines(view: View, _: object, __: object) -> dict[str, Any]:
     return {
         "initialised": view.initialised,
         "documents": sum(doc_id != CURRENT for doc_id in view.ids()),
-        "entries": _count(view, "default"),
-        "archived": _count(view, "archive"),
-        "evidence": _count(view, "evidence"),
+        "entries": _count(view, view.ids()),
+        "archived": _count(view, view.ids("archive")),
+        "evidence": _count(view, view.owned(EVIDENCE)),
         "pending": len(view.uncited()),
         "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
         "receipts": len(view.below(JOURNAL)) if view.initialised else 0,
@@ -168,10 +171,10 @@ def _of_lines(view: View, _: object, __: object) -> dict[str, Any]:
     }
 
 
-def _count(view: View, scope: Scope) -> int:
-    """Count the signed lines of a scope; only people's notes are read for it."""
+def _count(view: View, documents: Iterable[str]) -> int:
+    """Count the signed lines of documents; only people's notes are read for it."""
     known = dict(view.lines.all("select name, entries from document where rank is not null"))
-    ids = (one for one in view.ids(scope) if view.is_note(one) or not one.startswith(folders().ledgers))
+    ids = (one for one in documents if view.is_note(one) or not one.startswith(folders().ledgers))
     return sum(known[one] if one in known else len(view.document(one).entries) for one in ids)
 
 

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
-from infinimem.model import CURRENT, Receipt
+from infinimem.model import Receipt
 from infinimem.spec import folders
 from infinimem.store.files import Files
 from infinimem.store.library import Library
@@ -163,7 +163,7 @@ def _advice(error: Exception) -> str:
 
 
 def _ours() -> tuple[str, ...]:
-    return (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in (*folders().owned, MEMORIES)))
+    return tuple(one.removesuffix("/") for one in (*folders().owned, MEMORIES))
 
 
 def _is_ours(path: str, files: Files) -> bool:

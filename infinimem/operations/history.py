@@ -15,7 +15,7 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import forgotten_in, parse_entry
-from infinimem.model import CURRENT, Located
+from infinimem.model import BUFFERS, Located
 from infinimem.operations.provenance import REPLACED, Lineage, LineStep, TurnRef, at, recorded
 from infinimem.spec import folders
 from infinimem.store.files import digest
@@ -100,7 +100,7 @@ def _beginning(records: Lineage, seq: int) -> Iterator[Event]:
         return
     first = next((step.old for step in steps if step.old), entry)  # before anyone changed it
     place = records.view.entry(seq)
-    where = steps[0].row.was if steps else CURRENT if place and place.doc_id == CURRENT else ""
+    where = steps[0].row.was if steps else place.doc_id if place and place.doc_id in BUFFERS else ""
     origin = drawn_from(first)
     kind: EventKind = "drawn" if origin else "typed"
     why = "phrased by a model" if "by" in first.fields else ""
@@ -240,7 +240,7 @@ def _arrived(records: Lineage, place: Located, text: str, seen: Mapping[int, See
         receipt, time, why = came.receipt.id, came.receipt.time, came.row.why
     elif came is not None:
         why = "moved by hand"  # or by a receipt that is lost
-    elif doc_id == CURRENT and entry.origin:
+    elif doc_id in BUFFERS and entry.origin:
         why = "drawn"
     edit = next((step for step in steps if step.row.why == "edited"), None)
     old = parse_entry(seen[place.seq].line) if place.seq in seen else None

@@ -20,7 +20,7 @@ from hashlib import blake2b
 from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import CURRENT, Entry, Located, Receipt, ReceiptRow
+from infinimem.model import BUFFERS, Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import folders
 from infinimem.store.index import PORTION, Index
 from infinimem.store.lines import STEM, Lines, drawn_from, fold
@@ -248,7 +248,7 @@ class Lineage:
         return heirs
 
     def drawn(self, seq: int) -> list[Located]:
-        """Return the lines that were drawn from one: of CURRENT, of topics, of the archive."""
+        """Return the lines that were drawn from one: of a buffer, of topics, of the archive."""
         return self._places(_DRAWN, seq)
 
     def superseded(self, seq: int) -> list[Located]:
@@ -331,7 +331,7 @@ def _taken_in(view: View, index: Index) -> Lines:
             for number, name, *stamp in due[start : start + PORTION]
             if name in view and (view.stored is None or view.stored.stamps.get(name) == tuple(stamp))
         }
-        kinds = (CURRENT, TOPICS, ARCHIVE, JOURNAL, *folders().records)
+        kinds = (*BUFFERS, TOPICS, ARCHIVE, JOURNAL, *folders().records)
         ours = (name for name in numbers if name.startswith(kinds) and not view.is_note(name))
         traces: list[tuple[int, str, int, int, int]] = []
         mentions: list[tuple[int, int, str, str]] = []

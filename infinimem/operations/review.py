@@ -1,7 +1,8 @@
-"""What awaits a person's review, archivings that the law withheld, and the decision.
+"""What awaits a person's review, archivings that the law withheld and what is in the inbox, and the decision.
 
     7       what receipt 7 withheld
     7:12    of it what concerns line 12
+    inbox   all that is in the inbox (docs/FORMAT.md, Inbox); inbox/2023-05-08-s01: of a session; inbox:12
 
 Lines may have moved meanwhile: an archiving takes its line from where it is now. What cannot be done any more
 is void: shown once, then dropped.
@@ -9,24 +10,26 @@ is void: shown once, then dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from infinimem import law
 from infinimem.errors import LibraryError, UsageError
 from infinimem.grounding.claims import is_repetition
 from infinimem.markdown.signature import parse_seqs
-from infinimem.model import Move, Plan, Receipt
-from infinimem.store import withheld
+from infinimem.model import CURRENT, INBOX, Located, Move, Plan, Receipt
+from infinimem.store import spec, withheld
 from infinimem.store.library import Library
-from infinimem.store.plans import REVIEW
-from infinimem.store.spec import TOPICS
+from infinimem.store.plans import REVIEW, home_of
 from infinimem.store.view import Rejected, View, archive_of
 from infinimem.store.withheld import mark
 
 CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
 """Why an archiving was withheld, by the law's reason code."""
+ALL = "inbox"
+"""What names all that is in the inbox."""
 _WORDS = {
     "UNKNOWN_SURVIVOR": "the other line is not live any more",
     "OTHER_SPEAKER": "two people say it",
@@ -41,7 +44,7 @@ class ReviewItem:
 
     `item` is the number of the receipt that withheld it, `why` "superseded" or "duplicate", `by` the line
     that would stand for it, `code` why it needs review, one of `CODES`, and `void` why it cannot be done any
-    more.
+    more. In the inbox `item` ends in the session of the line, and `why` is "approved".
     """
 
     item: str
@@ -58,9 +61,9 @@ class ReviewItem:
 
 
 def awaiting(library: Library) -> tuple[ReviewItem, ...]:
-    """Everything that awaits review, oldest first."""
+    """Everything that awaits review, oldest first; the inbox before the rest."""
     view = library.view()
-    rows = []
+    rows = inbox(view)
     for proposal in library.proposals():
         move = _here(proposal.move, view)
         void = _void(move, proposal.marks, view)
@@ -69,6 +72,43 @@ def awaiting(library: Library) -> tuple[ReviewItem, ...]:
         by = (move.by, *_where(move.by, view))
         rows.append(ReviewItem(item, move.seq, was, now, move.why, text, *by, proposal.code, void))
     return tuple(rows)
+
+
+def _turns(view: View) -> Iterator[Located]:
+    """Yield the turns that await approval."""
+    for doc_id in view.below(spec.WAITING):
+        yield from view.document(doc_id).entries if not doc_id.startswith(spec.REFUSED_TURNS) else ()
+
+
+def _cited(view: View, approved: Collection[int] = ()) -> set[int]:
+    """Return the seqs from which an entry was drawn that waits, once some are approved, or was refused."""
+    ids = (*view.below(spec.HIDDEN[1]), *((INBOX,) if INBOX in view else ()))
+    places = (place for doc_id in ids for place in view.document(doc_id).entries)
+    return {seq for place in places if place.seq not in approved for seq in place.entry.origin}
+
+
+def inbox(view: View) -> list[ReviewItem]:
+    """Return the entries that await approval, and the turns from which there is none, nor will be."""
+
+    def row(place: Located, said: Located, now: str) -> ReviewItem:
+        item = f"{ALL}/{said.doc_id.rpartition('/')[2]}"
+        return ReviewItem(item, place.seq, f"{place.doc_id}:{place.start_line}", now, "approved", place.text)
+
+    if not view.initialised:
+        return []
+    rows = []
+    for place in view.document(INBOX).entries if INBOX in view else ():
+        is_users = place.entry.source in ("user", "human") and {*place.headings} & {
+            spec.INSTRUCTIONS,
+            spec.PREFERENCES,
+        }
+        said = next(filter(None, map(view.entry, place.entry.origin)), place)
+        rows.append(row(place, said, spec.STANDING if is_users else CURRENT))
+    if turns := [*_turns(view)]:
+        known = {place.seq for place in view.uncited()} | _cited(view)
+        left = (one for one in turns if one.seq not in known and one.seq not in view.cited)
+        rows += [row(turn, turn, home_of(view, turn.doc_id, spec.EVIDENCE)) for turn in left]
+    return sorted(rows, key=lambda row: (row.item, row.seq))
 
 
 def drop_void(library: Library, rows: Sequence[ReviewItem]) -> None:
@@ -87,7 +127,7 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
     for row in _chosen(rows, [name for name in approve if ":" in name]):
         if row.void:
             raise LibraryError(f"{row.item}:{row.seq} cannot be approved: {row.void}")
-    receipts = tuple(_archive(library, yes))
+    receipts = (*_archive(library, yes), *_settle(library, yes, "approved"), *_settle(library, no, "refused"))
     done = {row.seq for row in yes if not row.void}
     _drop(library, [*no, *yes, *(row for row in rows if row.seq in done)])
     return receipts
@@ -96,7 +136,7 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
 def _here(move: Move, view: View) -> Move:
     """The archiving as it is to be done now: into the archive of the topic that its survivor stands in."""
     survivor = view.entry(move.by) if move.by is not None else None
-    there = survivor is not None and survivor.doc_id.startswith(TOPICS)
+    there = survivor is not None and survivor.doc_id.startswith(spec.TOPICS)
     return replace(move, to=survivor.doc_id) if survivor and there else move
 
 
@@ -116,7 +156,7 @@ def _void(move: Move, marks: Mapping[int, str], view: View) -> str:
     if law.is_archive(place.doc_id):
         return f"the line is in {place.doc_id} already"
     plan = Plan(REVIEW, moves=(move,))
-    verdict = law.verify(plan, view.entry, (TOPICS,), {move.seq}, same=is_repetition)
+    verdict = law.verify(plan, view.entry, (spec.TOPICS,), {move.seq}, same=is_repetition)
     reasons = [*verdict.refused, *(item.reason for item in verdict.withheld)]
     return _WORDS.get(reasons[0].code, str(reasons[0])) if reasons else ""
 
@@ -125,7 +165,7 @@ def _chosen(rows: Sequence[ReviewItem], names: Sequence[str]) -> list[ReviewItem
     found: list[ReviewItem] = []
     for name in names:
         item, colon, lines = name.partition(":")
-        some = [row for row in rows if row.item == item.strip()]
+        some = [row for row in rows if item.strip() in (row.item, row.item.partition("/")[0])]
         if not some:
             raise UsageError(f"nothing named {item!r} awaits review; infinimem review lists what does")
         if colon:
@@ -140,6 +180,30 @@ def _chosen(rows: Sequence[ReviewItem], names: Sequence[str]) -> list[ReviewItem
     return found
 
 
+def _settle(
+    library: Library, rows: Sequence[ReviewItem], why: Literal["approved", "refused"]
+) -> Iterator[Receipt]:
+    """Approve what is in the inbox, with the turns from which nothing else waits; or refuse it."""
+    view, moves = library.view(), dict[int, Move]()
+    for row in rows:
+        if row.item.startswith(ALL) and (place := view.entry(row.seq)):
+            to = row.now
+            if why == "refused":
+                to = (
+                    spec.REFUSED if place.doc_id == INBOX else home_of(view, place.doc_id, spec.REFUSED_TURNS)
+                )
+            moves[row.seq] = Move(row.seq, to, "".join(place.headings[-1:]), why)
+    known, left = _cited(view), _cited(view, moves)
+    mine = {seq for place in filter(None, map(view.entry, moves)) for seq in place.entry.origin}
+    for turn in _turns(view) if moves and why == "approved" else ():
+        if turn.seq not in left and (turn.seq in known or turn.seq in view.cited):
+            moves[turn.seq] = Move(turn.seq, home_of(view, turn.doc_id, spec.EVIDENCE), "", why)
+        elif turn.seq in mine:  # told, so that who undoes this undoes first what approves the turn
+            moves[turn.seq] = Move(turn.seq, turn.doc_id, "", "waits")
+    if moves:
+        yield from _carried_out(library, view, tuple(moves.values()))
+
+
 def _archive(library: Library, rows: Sequence[ReviewItem]) -> Iterator[Receipt]:
     """Archive approved lines; one that is to stand for another goes after that."""
     wanted = {(row.item, row.seq) for row in rows if not row.void}
@@ -150,16 +214,20 @@ def _archive(library: Library, rows: Sequence[ReviewItem]) -> Iterator[Receipt]:
         survivors = {move.by for move in left.values()}
         first = {seq: move for seq, move in left.items() if seq not in survivors} or left
         moves = tuple(_here(first[seq], view) for seq in sorted(first))
-        plan = Plan(REVIEW, moves=moves)
-        outcome = library.apply(plan, base=view, strategy="people", model="none", approved=set(first))
-        if isinstance(outcome, Rejected):
-            why = "; ".join(map(str, outcome.reasons))
-            raise LibraryError(f"the plan cannot be carried out: {why}; reject it")
-        if outcome.receipt:
-            yield outcome.receipt
+        yield from _carried_out(library, view, moves)
         left = {seq: move for seq, move in left.items() if seq not in first}
+
+
+def _carried_out(library: Library, view: View, moves: tuple[Move, ...]) -> Iterator[Receipt]:
+    plan, approved = Plan(REVIEW, moves=moves), {move.seq for move in moves}
+    outcome = library.apply(plan, base=view, strategy="people", model="none", approved=approved)
+    if isinstance(outcome, Rejected):
+        why = "; ".join(map(str, outcome.reasons))
+        raise LibraryError(f"the plan cannot be carried out: {why}; reject it")
+    if outcome.receipt:
+        yield outcome.receipt
 
 
 def _drop(library: Library, rows: Sequence[ReviewItem]) -> None:
     with library.locked():
-        withheld.drop(library.files, {(int(row.item), row.seq) for row in rows})
+        withheld.drop(library.files, {(int(row.item), row.seq) for row in rows if row.item.isdigit()})

@@ -9,7 +9,7 @@ and what was phrased about it is made anew.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from infinimem.errors import LibraryError, UsageError
@@ -23,10 +23,11 @@ from infinimem.store.external_edits import differences, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
-from infinimem.store.plans import Rendered, is_emptied
+from infinimem.store.plans import Rendered, described, is_emptied
 from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
 from infinimem.store.records import held_by, link_to, sources_of, stem
-from infinimem.store.view import View
+from infinimem.store.spec import EVIDENCE, TOPICS
+from infinimem.store.view import View, is_hidden
 
 _NOTE = "takes back receipt "
 _WRITTEN = (
@@ -114,7 +115,8 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
         listed = ", ".join(map(str, away[:5]))
         raise LibraryError(f"{receipt.id} cannot be undone: lines {listed} are no longer where it put them")
     done, later = Rendered(), list(receipts_of(view, receipt.number))
-    known = map(view.document, tracked(view))
+    turns = {row.now for row in moved if row.now.startswith(EVIDENCE)}
+    known = map(view.document, (*tracked(view), *turns))
     lines = {seq: tombstone(seq) for seq in gone}
     lines |= {place.seq: place.entry.line for document in known for place in document.entries}
     after = {doc_id: sha for doc_id, _, sha in receipt.files}
@@ -134,8 +136,12 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
             before = _record_before(back, here, receipt, later, untouched)
         if before != here:
             done.documents[back.doc_id] = before
-    if gone:
-        done.documents |= _sound_records(view, done, gone, lost)
+    waiting = {row.seq for row in moved if is_hidden(row.was)}
+    if gone or waiting:
+        done.documents |= _sound_records(view, done, waiting.union(gone), lost)
+    for topic in (done.documents.get(one, view.document(one)) for one in view.below(TOPICS) if waiting):
+        if topic and waiting.intersection(described(topic)):
+            done.documents[topic.id] = made_anew(topic, True)
     if held := _held_elsewhere(view, done):
         raise LibraryError(
             f"{receipt.id} cannot be undone: {held} holds its turns now; undo what made that first"
@@ -145,7 +151,7 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
 
 
 def _sound_records(
-    view: View, done: Rendered, gone: Collection[int], lost: Collection[str]
+    view: View, done: Rendered, gone: Set[int], lost: Collection[str]
 ) -> Mapping[str, Document | None]:
     """Return what else becomes of records: none comes back of a forgotten turn, and none of which no way back
     is kept stands; their turns are told anew."""
@@ -155,7 +161,9 @@ def _sound_records(
 
     def doomed(document: Document) -> bool:
         links = map(link_to, document.lines[: document.header.end])
-        return document.id in lost or not names.issuperset({*sources_of(document), *filter(None, links)})
+        told = gone & {*described(document)} if document.id.startswith(folders().texts) else ()
+        is_lost = document.id in lost or bool(told)
+        return is_lost or not names.issuperset({*sources_of(document), *filter(None, links)})
 
     return without_records(after, gone, doomed)
 

@@ -25,7 +25,7 @@ from infinimem.store.files import Files
 from infinimem.store.folders import Stamp, state_of
 from infinimem.store.freshness import Freshness, Parsed
 from infinimem.store.lines import ID, Mark, fold, marks_of, plain
-from infinimem.store.spec import EVIDENCE, slug
+from infinimem.store.spec import EVIDENCE, WAITING, slug
 from infinimem.store.view import View
 
 PART_BYTES = 2 * 1024 * 1024
@@ -187,13 +187,13 @@ def placed(part: EvidencePart, view: View) -> list[Located]:
 
 def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
     """Return the file of a turn: of the parts of a session the first."""
-    day = (turn.time or now)[:10]
+    day, folder = (turn.time or now)[:10], WAITING if view.settings.write.approve else EVIDENCE
     if not turn.session:
-        return f"{EVIDENCE}{day}"
+        return f"{folder}{day}"
     session = plain(turn.session)
-    if home := new.get(session) or view.lines.session(session):
+    if home := new.get(session) or view.lines.session(session, folder):
         return home
-    stem = f"{EVIDENCE}{day}-{slug(session)[:60] or 'session'}"
+    stem = f"{folder}{day}-{slug(session)[:60] or 'session'}"
     taken = {fold(home) for home in new.values()}
     home, number = stem, 2
     while fold(home) in taken or view.lines.named(ID, fold(home)):

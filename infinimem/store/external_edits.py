@@ -23,7 +23,7 @@ from infinimem.markdown.signature import (
     resigned,
     text_start,
 )
-from infinimem.model import CURRENT, Entry, Located, ReceiptRow
+from infinimem.model import BUFFERS, Entry, Located, ReceiptRow
 from infinimem.store.line_map import reading
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.plans import Rendered
@@ -95,7 +95,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     typed = [
         (doc_id, item.line, item.text) for doc_id in live(view) for item in view.document(doc_id).unsigned
     ]
-    said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
+    said, entries = _by_seq(view, view.owned(EVIDENCE)), _by_seq(view, tracked(view))
     kept = {seq: turns[0] for seq, turns in said.items() if len(turns) > 1 or seq in entries}
     turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
     successors: dict[str, set[int]] = defaultdict(set)  # seqs that lines had before a merge, by their texts
@@ -239,17 +239,13 @@ def differences(
 
 
 def tracked(view: View) -> list[str]:
-    """Return the documents whose lines are remembered: CURRENT, topics, then the archive."""
-    return [*live(view), *_own(view, ARCHIVE)]
+    """Return the documents whose lines are remembered: CURRENT, INBOX, topics, then the archive."""
+    return [*live(view), *view.owned(ARCHIVE)]
 
 
 def live(view: View) -> list[str]:
-    """Return the documents of entries that stand: CURRENT and topics."""
-    return [*((CURRENT,) if CURRENT in view and not view.is_note(CURRENT) else ()), *_own(view, TOPICS)]
-
-
-def _own(view: View, folder: str) -> list[str]:
-    return [doc_id for doc_id in view.below(folder) if not view.is_note(doc_id)]
+    """Return the documents of entries that stand, or await approval: CURRENT, INBOX and topics."""
+    return [*(one for one in BUFFERS if one in view and view.initialised), *view.owned(TOPICS)]
 
 
 # ── taken in ───────────────────────────────────────────────────────────────────────────────────

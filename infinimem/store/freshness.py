@@ -32,9 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.errors import LibraryError
-from infinimem.markdown.document import Document
-from infinimem.model import CURRENT
-from infinimem.spec import folders
+from infinimem.markdown.document import Document, is_signed
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
 from infinimem.store.folders import FolderListing, FolderState, LeftOut, Stamp, folder_state, listed, state_of
 
@@ -297,7 +295,7 @@ class Parsed:
 
     def owned(self, doc_id: str) -> bool:
         """Return whether the program writes it."""
-        return self._initialised and (doc_id == CURRENT or doc_id.startswith(folders().owned))
+        return self._initialised and is_signed(doc_id)
 
     def limit(self, doc_id: str) -> int:
         """Return the size in bytes over which it is not read."""

@@ -52,7 +52,7 @@ from infinimem.store.lines import (
     storable,
 )
 from infinimem.store.records import held_by
-from infinimem.store.spec import TOPICS
+from infinimem.store.spec import TOPICS, WAITING
 from infinimem.store.state import Seqs
 from infinimem.user_folders import cache_folder
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LAYOUT = 4
+LAYOUT = 5
 """Of the rows: raise it when they change, and indexes are made anew."""
 WAIT = 120.0
 """Seconds to wait for another process that writes."""
@@ -519,11 +519,13 @@ class _Update:
         held = drawn & self._asked
         query = (
             "select l.id, l.seq, l.waiting, l.open, not exists (select 1 from cite where origin = l.seq) "
+            "and d.name not glob ? "  # records are made of what was approved
             f"from line l join document d on d.id = l.doc where d.rank = {SAID} and l.seq in {_GIVEN}"
         )
+        unseen = "" if view.spec.has_entries else f"{WAITING}*"
         flags = [
             (is_open and seq not in held, is_open, line)
-            for line, seq, *known, is_open in db.execute(query, (asked,))
+            for line, seq, *known, is_open in db.execute(query, (unseen, asked))
             if known != [is_open and seq not in held, is_open]
         ]
         db.executemany("update line set waiting = ?, open = ? where id = ?", flags)

@@ -21,7 +21,7 @@ from weakref import ref
 from infinimem.embedders.local import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
+from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
 from infinimem.store import sequence, state, withheld
@@ -147,7 +147,7 @@ class Library:
         self.spec = spec_of(strategy or self.settings.strategy)
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
-        needed = (*folders().owned, f"{CURRENT}.md") if self.initialised else ()
+        needed = folders().owned if self.initialised else ()
         self.fresh = Freshness(self.files, self._parsed.limit, needed, self.left_out())
         self._adopted: tuple[str, Mapping[str, Document]] = "", {}
         self._index = Index(str(self.files.root), self.spec.name)
@@ -443,7 +443,7 @@ class Library:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
         if plan.op == "append":
-            plan = replace(plan, adds=plans.not_yet_drawn(plan.adds, view))
+            plan = plans.awaiting(replace(plan, adds=plans.not_yet_drawn(plan.adds, view)), view)
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
         head = plans.name_receipt(replace(head, op=plan.op, number=next_number(view)), plan, view, first)
         done = plans.render(plan, view, first, head)
@@ -451,10 +451,11 @@ class Library:
             return Rejected(view, tuple(wrong))
         receipt, known = None, state.SeenLines(self.files)
         seen: state.Changes = {}
-        if plan.op == "append" and not plan.moves and all(name == CURRENT in view for name in done.documents):
+        into = [name for name in BUFFERS if name in done.documents and name in view]
+        if plan.op == "append" and not plan.moves and len(done.documents) == len(into) <= 1:
             if done.added:
                 lines = plans.by_heading(plan.adds, first, done.added)
-                tail = Document.parse(CURRENT, lines.encode("utf-8", "surrogateescape"))
+                tail = Document.parse(into[0], lines.encode("utf-8", "surrogateescape"))
                 self._append(tail)
                 seen = followed(known, tail.entries)
         else:

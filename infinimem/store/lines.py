@@ -14,8 +14,8 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_seqs
-from infinimem.model import CURRENT, Entry
-from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
+from infinimem.model import CURRENT, INBOX, Entry
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS, WAITING
 
 
 def former(entry: Entry) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ def common_time(times: Iterable[str | None]) -> str | None:
 
 ID, STEM, ALIAS, SPEAKER = range(4)
 """Kinds of names; the last are of those who said something, as they stand."""
-RANKS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
+RANKS = (ARCHIVE, INBOX, CURRENT, TOPICS, EVIDENCE)
 """Folders of signed lines, by precedence."""
 SAID = RANKS.index(EVIDENCE)
 _PLACE = (
@@ -190,11 +190,16 @@ class Lines:
         """The highest seq; 0 for none."""
         return self.seqs("select coalesce(max(seq), 0) from line")[0]
 
-    def session(self, name: str) -> str | None:
-        """Return the first evidence document of a session."""
-        query = "select min(name) from document where session = ?"
-        found: str | None = self.all(query, storable(name))[0][0]
-        return found
+    def session(self, name: str, folder: str = EVIDENCE) -> str | None:
+        """Return the first document of a session in a folder of evidence."""
+        names = self.all("select name from document where session = ? order by name", storable(name))
+        return next((one for (one,) in names if one.rpartition("/")[0] == folder[:-1]), None)
+
+    @property
+    def hidden(self) -> Set[int]:
+        """Seqs of turns that await approval, or were refused."""
+        query = "select l.seq from line l join document d on d.id = l.doc where d.name glob ?"
+        return {*self.seqs(query, f"{WAITING}*")}
 
     def marked(self, mark: Mark) -> tuple[str, int] | None:
         """Return document and seq of the turn with a mark."""

@@ -20,13 +20,13 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Derived, NewEntry, Plan, Reason, Receipt, ReceiptRow
+from infinimem.model import CURRENT, SOURCES, Derived, Move, NewEntry, Plan, Reason, Receipt, ReceiptRow
 from infinimem.store.commit import FileChange, Moves
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import ID, aliases_of, fold
 from infinimem.store.receipts import format_receipt, last_forget, with_suffix
-from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, TOPICS
+from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, INBOX, MEMORIES, TOPICS, WAITING
 from infinimem.store.state import REFUSED, drawn_list
 from infinimem.store.view import View, archive_of, whole
 from infinimem.terms import DAYS, MONTHS
@@ -35,7 +35,7 @@ REVIEW = "review"
 """What receipts call that which a person approved."""
 MEMORY = "memory"
 """What they call a change of a model's own files."""
-_WRITES = {REVIEW: (TOPICS,), "reimport": (TOPICS,), MEMORY: (MEMORIES,)}
+_WRITES = {REVIEW: (TOPICS, CURRENT, INBOX, EVIDENCE, *HIDDEN), "reimport": (TOPICS,), MEMORY: (MEMORIES,)}
 """Where plans may write that are no strategy's, whoever keeps the library just now."""
 SEE_ALSO = "see_also"
 MOST = 3
@@ -50,7 +50,9 @@ _LINK = re.compile(r"\[\[([^\[\]|#]+)")
 HEADER_KEYS = frozenset(
     {"id", "title", "summary", "token_count", "created_time", "update_log", "aux", "aliases", SEE_ALSO}
 )
-"""The keys of a topic document's header that the program writes; all others are a person's."""
+"""The keys of a topic document's header that the program writes, and `TYPE`; all others are a person's."""
+TYPE = ("type", "topic")
+"""By which other programs tell a topic document from pages of other kinds."""
 
 LOG_LENGTH = 20
 """Entries of a document's update_log; the journal has all."""
@@ -76,6 +78,29 @@ def not_yet_drawn(adds: Sequence[NewEntry], view: View) -> tuple[NewEntry, ...]:
         return not turns or not pending.isdisjoint(turns)
 
     return tuple(filter(is_new, adds))
+
+
+def awaiting(plan: Plan, view: View) -> Plan:
+    """Return a plan whose new entries stand in INBOX if a turn of theirs awaits approval, as with `approve`
+    every turn does from then on."""
+    cited = {seq for add in plan.adds for seq in add.origin}
+    turns = {seq: place.doc_id for seq in _turns(cited, view) if (place := view.entry(seq))}
+    waiting = {seq for seq, doc_id in turns.items() if doc_id.startswith(WAITING)}
+    if view.settings.write.approve:
+        homes = {doc_id: home_of(view, doc_id, WAITING) for doc_id in {*turns.values()}}
+        moves = [Move(seq, homes[turns[seq]], why="waits") for seq in sorted(turns.keys() - waiting)]
+        plan, waiting = replace(plan, moves=(*plan.moves, *moves)), {*turns}
+    adds = [add if waiting.isdisjoint(add.origin) else replace(add, to=INBOX) for add in plan.adds]
+    return replace(plan, adds=tuple(adds))
+
+
+def home_of(view: View, doc_id: str, folder: str) -> str:
+    """Return the document of the same session, or day, in another folder of turns."""
+    document, home = view.document(doc_id), folder + doc_id.rpartition("/")[2]
+    session = document.header.values.get("session")
+    if home in view and view.document(home).header.values.get("session") != session:
+        home = view.lines.session(str(session), folder) or f"{home}-{document.entries[0].seq}"
+    return home
 
 
 def lists_after(plan: Plan, view: View) -> dict[str, Set[int]]:
@@ -238,6 +263,7 @@ class _PlanRenderer:
         arrivals: dict[str, dict[str, list[str]]] = {}
         leaving: dict[str, set[int]] = {}
         takers: dict[str, Counter[str]] = {}
+        turns: dict[str, list[law.Line]] = {}
 
         for seq, add in enumerate(plan.adds, first_seq):
             line = self._line(seq, add)
@@ -255,17 +281,27 @@ class _PlanRenderer:
                 target = archive_of(move.to)
                 heading = f"{why.capitalize()} (receipt {self._receipt.label})"
                 self._archived[move.to] += 1
+            elif target.startswith(HIDDEN[1]):
+                heading = f"{why.capitalize()} (receipt {self._receipt.label})"
             elif place.doc_id != move.to:
                 self._gained[move.to] += 1
             leaving.setdefault(place.doc_id, set()).add(move.seq)
             takers.setdefault(place.doc_id, Counter())[move.to] += 1
-            arrivals.setdefault(target, {}).setdefault(heading, []).append(place.entry.line)
+            if target.startswith(EVIDENCE):
+                turns.setdefault(target, []).append((move.seq, place.entry.line))
+            else:
+                arrivals.setdefault(target, {}).setdefault(heading, []).append(place.entry.line)
             self._result.rows.append(ReceiptRow(move.seq, place.doc_id, target, why))
 
         for doc_id, seqs in leaving.items():
             self._documents[doc_id] = self._get(doc_id).without(seqs)
         for doc_id, sections in arrivals.items():
             self._put(doc_id, sections)
+        for doc_id, lines in turns.items():
+            self._put_turns(doc_id, lines)
+        for doc_id in leaving:
+            if doc_id.startswith(EVIDENCE) and not self._get(doc_id).body.strip():
+                self._documents[doc_id] = None
         self._drop_emptied(takers)
         self._write_headers(plan)
         for put in plan.records:
@@ -319,15 +355,24 @@ class _PlanRenderer:
             document = document.insert(lines, heading)
         self._documents[doc_id] = document
 
+    def _put_turns(self, doc_id: str, lines: Sequence[law.Line]) -> None:
+        """Put turns into a document of evidence, in the order in which they were said."""
+        document = self._get(doc_id)
+        if not document.lines and (place := self._view.entry(lines[0][0])):  # it begins as that of before
+            old = self._view.document(place.doc_id)
+            head = replace(old, id=doc_id, lines=old.lines[: old.header.end], final_newline=True)
+            document = headed(head, {"id": quote(doc_id)})
+        later = [(p.seq, p.entry.line) for p in document.entries if p.seq > min(lines)[0]]
+        ordered = [line for _, line in sorted([*lines, *later])]
+        self._documents[doc_id] = document.without({seq for seq, _ in later}).insert(ordered)
+
     def _drop_emptied(self, takers: Mapping[str, Counter[str]]) -> None:
         """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""
         documents = self._documents
         emptied = {
             doc_id: document
             for doc_id in takers
-            if (document := documents[doc_id])
-            and doc_id.startswith(TOPICS)
-            and is_emptied(document, HEADER_KEYS)
+            if (document := documents[doc_id]) and doc_id.startswith(TOPICS) and is_emptied(document)
         }
         documents.update(dict.fromkeys(emptied))
         for doc_id, document in emptied.items():
@@ -346,7 +391,9 @@ class _PlanRenderer:
             if self._documents.get(doc_id, ...) is None:
                 continue
             document = self._get(doc_id)
-            if doc_id == CURRENT:
+            if doc_id == INBOX:
+                self._documents[doc_id] = headed(document, {"id": INBOX})
+            elif doc_id == CURRENT:
                 epoch = self._view.epoch + (plan.op == "consolidate")
                 changes = {"id": CURRENT, "current_epoch": str(epoch)}
                 self._documents[doc_id] = headed(document, changes)
@@ -404,6 +451,7 @@ class _PlanRenderer:
             aux += ", unverified: true"
         header: dict[str, str | None] = {
             "id": quote(document.id),
+            **(dict([TYPE]) if TYPE[0] not in document.header.values else {}),
             **({"title": quote(title)} if (title := one_line(clean_text(fresh.title))) else {}),
             "summary": quote(one_line(clean_text(summary))),
             "token_count": str(tokens.count(document.body)),
@@ -421,20 +469,27 @@ class _PlanRenderer:
         return headed(document, header)
 
 
-def is_emptied(document: Document, keys: Collection[str]) -> bool:
-    """Return whether nothing of a person's or of the memory is left in it, but these header keys."""
+def foreign_keys(document: Document) -> set[str]:
+    """Return the keys of its header that a person gave it."""
+    return {
+        key
+        for key, value in document.header.values.items()
+        if key not in HEADER_KEYS and (key, value) != TYPE
+    }
+
+
+def is_emptied(document: Document, keys: Collection[str] = ()) -> bool:
+    """Return whether nothing of a person's or of the memory is left in it, but these header keys and ours."""
     holds = document.entries or document.unsigned or document.has_prose
     head = document.lines[: document.header.end]
-    return not (
-        holds or document.header.values.keys() - keys or any(line.lstrip()[:1] == "#" for line in head)
-    )
+    return not (holds or foreign_keys(document) - {*keys} or any(line.lstrip()[:1] == "#" for line in head))
 
 
 def described(document: Document) -> tuple[int, ...]:
-    """Return the seqs that its summary says it describes; none if it does not say."""
+    """Return the seqs that its summary, or a text, says it describes; none if it does not say."""
     aux = document.header.values.get("aux")
     try:
-        return parse_seqs(str(aux["from"])) if isinstance(aux, dict) else ()
+        return parse_seqs(str(aux["from"] if isinstance(aux, dict) else document.header.values["from"]))
     except (KeyError, ValueError):
         return ()
 

@@ -21,11 +21,12 @@ from contextlib import contextmanager, suppress
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs, looks_signed, parse_seqs
-from infinimem.model import CURRENT
+from infinimem.model import BUFFERS
 from infinimem.store import disk
 from infinimem.store.commit import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import state_of
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.state import SeenLine
 from infinimem.store.view import View, whole
 
@@ -135,10 +136,11 @@ def undo(files: Files) -> None:
 def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:
     """Cut torn tails off, but for known lines, and keep what is cut for people. The caller holds the lock."""
     had = {*view.cited, *(view.drawn or ()), *known}
-    ends = [place.seq for doc_id in view.ids("evidence") for place in view.document(doc_id).entries[-1:]]
+    said = view.owned(EVIDENCE)
+    ends = [place.seq for doc_id in said for place in view.document(doc_id).entries[-1:]]
     if unknown := sorted(set(ends) - had):
         files.stage(DOUBTFUL, f"{format_seqs(unknown)}\n".encode(), durable=False)  # else it is done again
-    for doc_id in (CURRENT, *view.ids("evidence")):
+    for doc_id in (*BUFFERS, *said):
         path = f"{doc_id}.md"
         data = files.read(path, MAX_OWNED) or b""
         if data and not data.endswith(b"\n"):

@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 
 from infinimem.markdown.characters import normalize
+from infinimem.model import INBOX as INBOX
 from infinimem.spec import MEMORIES as MEMORIES
 
 TOPICS, ARCHIVE = "topics/", "archive/"
 EVIDENCE, JOURNAL = "evidence/", "journal/"
+
+WAITING, REFUSED_TURNS = f"{EVIDENCE}inbox/", f"{EVIDENCE}inbox/refused/"
+"""The folders of turns that await approval, and, below it, of those that a person refused."""
+HIDDEN = (WAITING, f"{ARCHIVE}inbox/")
+"""Folders that no model is shown."""
+REFUSED = f"{HIDDEN[1]}refused"
+"""The document of refused entries."""
 
 REIMPORTED = "reimported"
 """Why a line is archived that was drawn from what a note no longer holds."""

@@ -22,15 +22,15 @@ from infinimem import tokens
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.local import lazily
 from infinimem.errors import DocumentNotFound, closest
-from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Reason, Receipt, Source, Unanswered
+from infinimem.markdown.document import Document, is_signed
+from infinimem.model import CURRENT, INBOX, LEFT, TRIES, Entry, Located, Reason, Receipt, Source, Unanswered
 from infinimem.settings import Settings
 from infinimem.spec import MEMORIES, StrategySpec, folders, spec_of
 from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
 from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, fold, former, said_at
 from infinimem.store.records import stem, turns_behind
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
+from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, JOURNAL, TOPICS
 
 if TYPE_CHECKING:
     from infinimem.store.freshness import DocumentStates
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Scope = Literal["default", "archive", "kept", "evidence", "journal", "all"]  # kept: the first two
 
 Group = Literal["live", "archive", "evidence", "journal", "aside"]
-"""Of documents; "aside" are those of other strategies, and a strategy's books."""
+"""Of documents; "aside" are those of other strategies, a strategy's books, and what awaits approval."""
 
 FAR = 1000
 """Changed documents after which what nobody asked for since is made anew rather than kept."""
@@ -61,6 +61,11 @@ class CatalogRow:
     entries: int
     archived: int
     """Lines that left this topic for the archive: a question about the past may find them there."""
+
+
+def is_hidden(doc_id: str) -> bool:
+    """Return whether no model is shown a document: what stands there awaits approval, or was refused."""
+    return doc_id == INBOX or doc_id.startswith(HIDDEN)
 
 
 def archive_of(topic: str) -> str:
@@ -159,6 +164,7 @@ class View:
         self.tried = unanswered
         self.upto: int | None = None
         """The last turn that counts as said, of those that are open; None if all do."""
+        self._whole: View | None = None
         self._ids = ids
         self._load = load
         self._lines = lines
@@ -172,7 +178,25 @@ class View:
 
     def derived(self, make: Derive[T]) -> T:
         """Return what a function makes of this snapshot, once; it may update what it made of one before."""
-        return self._derived.get(self, make)
+        return self._derived.get(self.whole, make)
+
+    @property
+    def whole(self) -> View:
+        """The snapshot with what awaits approval."""
+        return self._whole or self
+
+    @property
+    def for_models(self) -> View:
+        """The same snapshot as models see it: without the inbox and what was refused, and where there is such
+        without receipts, which may tell of it."""
+        hidden = {doc_id for folder in HIDDEN for doc_id in self.below(folder)}
+        if not (self.initialised and (hidden or INBOX in self)):
+            return self
+        hidden.update((INBOX, *self.below(JOURNAL)))
+        twin = copy(self)
+        twin.index, twin.lines, twin._whole = self.index, self.lines, self
+        twin._ids = tuple(doc_id for doc_id in self._ids if doc_id not in hidden)
+        return twin
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -187,6 +211,8 @@ class View:
             return tuple(sorted(self.ids() + self.ids("archive")))
         if scope == "all":
             return self._ids
+        if scope == "journal" and self._whole:
+            return ()
         return self.derived(_groups).get("live" if scope == "default" else scope, ())
 
     def below(self, folder: str) -> tuple[str, ...]:
@@ -195,6 +221,8 @@ class View:
 
     def group(self, doc_id: str) -> Group:
         """Return what a document is to the strategy."""
+        if self.initialised and is_hidden(doc_id):
+            return "aside"
         if self.is_note(doc_id) or doc_id == self.spec.buffer or doc_id.startswith(self.spec.live):
             return "live"
         folders: tuple[tuple[str, Group], ...] = (
@@ -206,7 +234,7 @@ class View:
 
     def is_note(self, doc_id: str) -> bool:
         """Return whether a person, or a model's memory tool, owns the document: no strategy writes it."""
-        return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(folders().owned))
+        return not self.initialised or not is_signed(doc_id)
 
     def resolve(self, name: str) -> str:
         """Return the full id that an id, a path, a stem or an alias stands for; else DocumentNotFound."""
@@ -215,11 +243,11 @@ class View:
         if exact in self:
             return exact
         wanted = fold(exact)
-        if full := self.lines.named(ID, wanted):
+        if full := self._named(ID, wanted):
             return full[0]
         last = wanted.rsplit("/", 1)[-1]
-        named = self.lines.named(STEM, last) if "/" not in wanted else ()
-        alias = self.lines.named(ALIAS, last)[:1]
+        named = self._named(STEM, last) if "/" not in wanted else ()
+        alias = self._named(ALIAS, last)[:1]
         visible = [doc_id for doc_id in named if self.group(doc_id) == "live"] or alias or named
         if len(visible) == 1:
             return visible[0]
@@ -227,10 +255,13 @@ class View:
             raise DocumentNotFound(
                 f"{name!r} names several documents: {', '.join(visible[:5])}; give the full id"
             )
-        stems = (self.lines.named(STEM, one) for one in closest(last, self.lines.names(STEM)))
-        near = [min(ids, key=lambda doc_id: self.group(doc_id) != "live") for ids in stems]
+        stems = (self._named(STEM, one) for one in closest(last, self.lines.names(STEM)))
+        near = [min(ids, key=lambda doc_id: self.group(doc_id) != "live") for ids in stems if ids]
         hint = f"near it: {', '.join(near)}" if near else "list_docs (ls) shows what there is"
         raise DocumentNotFound(f"no document is called {name!r}; {hint}")
+
+    def _named(self, kind: int, name: str) -> tuple[str, ...]:
+        return tuple(filter(self.__contains__, self.lines.named(kind, name)))
 
     def document(self, doc_id: str) -> Document:
         """Return the parsed document; raise DocumentNotFound if none has this very id (see `resolve`)."""
@@ -285,7 +316,7 @@ class View:
 
     def owned(self, *folders: str) -> tuple[str, ...]:
         """Return ids of the program's own documents under these folders."""
-        return tuple(i for i in self._ids if i.startswith(folders)) if self.initialised else ()
+        return tuple(i for folder in folders for i in self.below(folder)) if self.initialised else ()
 
     @cached_property
     def lines(self) -> Lines:
@@ -343,18 +374,21 @@ class View:
     def _left(self, seq: int) -> bool:
         return seq in self.tried and self.tried[seq].kind == LEFT
 
-    def unfiled(self) -> tuple[int, ...]:
-        """Return seqs of turns that readers see themselves: no entry says, acceptably, what they do."""
-        lines = self.lines
-        left = {*self.refused, *filter(self._left, self.tried)}
-        refused = (seq for seq in left if seq not in lines.cited and lines.is_said(seq))
-        uncited = lines.uncited() if self.spec.sparse else refused
-        return tuple(sorted({place.seq for place in self.uncited()}.union(uncited)))
+    @cached_property
+    def unfiled(self) -> frozenset[int]:
+        """Seqs of turns that readers see themselves: no entry says, acceptably, what they do."""
+        lines, left = self.lines, {*filter(self._left, self.tried)}
+        waiting = {*lines.waiting()} - left
+        if self.spec.has_entries and self.drawn is None:
+            waiting = {place.seq for place in self.uncited()}
+        refused = (seq for seq in {*self.refused, *left} if seq not in lines.cited and lines.is_said(seq))
+        return frozenset(waiting.union(lines.uncited() if self.spec.sparse else refused) - lines.hidden)
 
     @property
     def processed(self) -> frozenset[int]:
         """Seqs of evidence that was drawn from, on the list or not, and of those on it that are gone."""
-        said = frozenset(place.entry.seq for place in self.entries("evidence"))
+        ids = self.owned(EVIDENCE) if self.spec.has_entries else self.ids("evidence")
+        said = frozenset(place.entry.seq for doc_id in ids for place in self.document(doc_id).entries)
         return (said | frozenset(self.drawn or ())) - {place.seq for place in self.uncited()}
 
     def repeats(self, place: Located) -> bool:

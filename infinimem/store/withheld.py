@@ -110,18 +110,16 @@ def keep_replies(files: Files, replies: Iterable[RejectedReply], when: str) -> N
 
     Nothing is synced, and a disk that refuses stops nothing. The files name the time, `when`.
     """
+    kept = [*replies]
     with suppress(LibraryError):
-        there: list[str] = []
-        for reply in replies:
-            if not there:
-                numbers = ((whole(name.partition("-")[0]), name) for name in files.names(REJECTED))
-                there = [name for _, name in sorted((at, name) for at, name in numbers if at is not None)]
-            number = 1 + (whole(there[-1].partition("-")[0]) or 0) if there else 1
+        numbers = ((whole(name.partition("-")[0]), name) for name in files.names(REJECTED)) if kept else ()
+        there = sorted((at, name) for at, name in numbers if at is not None)
+        for number, reply in enumerate(kept, there[-1][0] + 1 if there else 1):
             task = re.sub("[^a-zA-Z0-9_]", "", reply.task)[:40] or "reply"
-            there.append(f"{number:06d}-{task}.txt")
+            there.append((number, f"{number:06d}-{task}.txt"))
             reasons = "".join(f"reason: {one_line(reason)[:500]}\n" for reason in reply.reasons[:100])
             text = f"time: {when}\ntask: {one_line(reply.task)}\n{reasons}\n{reply.text[:MAX_BYTES]}\n"
             data = text.encode("utf-8", "backslashreplace")[:MAX_BYTES]
-            files.stage(f"{REJECTED}/{there[-1]}", data, durable=False)
-        for name in there[:-KEPT]:
+            files.stage(f"{REJECTED}/{there[-1][1]}", data, durable=False)
+        for _, name in there[:-KEPT]:
             files.remove(f"{REJECTED}/{name}", durable=False)

@@ -31,6 +31,7 @@ from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
+from infinimem.tools import Toolbox
 from infinimem.tools.tool import numbered, scope_of
 from infinimem.user_folders import is_mine
 from infinimem.web.reading import PAGE, around, blocks, card, fact, named_in, newest_day, sessions
@@ -73,7 +74,7 @@ def home(asked: Asked) -> Page:
         "receipts": [(one, did(one), rows) for one, rows in changes],
         "is_week": bool(some),
         "newest": [fact(view, place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
-        "awaiting": status["lines_awaiting_review"],
+        "awaiting": status["lines_awaiting_review"] + status.get("inbox", {"lines": 0})["lines"],
         "can_add": CURRENT in view and view.initialised,
     }
     return Page("home.html", status, shown)
@@ -125,7 +126,7 @@ def document(asked: Asked) -> Page | Moved:
     }
     if said:
         shown |= next(sessions(view, [found.id]))
-    lines = told(asked.reader.tools.read_lines(doc_id=found.id, start=start))
+    lines = told(Toolbox(lambda: view).read_lines(doc_id=found.id, start=start))  # also what awaits approval
     return Page("conversation.html" if said else "document.html", lines, shown)
 
 

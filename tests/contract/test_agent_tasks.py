@@ -389,6 +389,7 @@ def test_the_agent_over_mcp(tmp_path: Path) -> None:
     """`memory_tasks` and `memory_answer` are there only where the client is the model and may write; the
     instructions name no tool that is not offered, and `ask` is none then."""
     pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
+    from mcp import types
     from mcp_client import drive, texts
 
     from infinimem.mcp.server import make_server
@@ -398,12 +399,12 @@ def test_the_agent_over_mcp(tmp_path: Path) -> None:
 
     async def offered(client: Any, names: set[str]) -> None:
         listed = {tool.name for tool in (await client.list_tools()).tools}
-        assert listed & {*own, "ask", "remember"} == names
+        assert listed & {*own, "ask", "remember", "forget"} == names
         named = {*re.findall(r"`(\w+)`", client.instructions)} - {"infinimem"}
         assert named <= listed
 
     async def work(client: Any) -> None:
-        await offered(client, {*own, "remember"})
+        await offered(client, {*own, "remember", "forget"})
         done = await client.call_tool("memory_tasks", {})
         assert "You keep the memory" in texts(done) and done.structured_content["task"] == 1
         bad = await client.call_tool("memory_answer", {"task": 1, "reply": "no JSON"})
@@ -412,11 +413,38 @@ def test_the_agent_over_mcp(tmp_path: Path) -> None:
         done = await client.call_tool("memory_answer", {"task": 1, "reply": reply})
         assert "nothing to do" in texts(done) and done.structured_content["left"] == 0
 
-    drive(make_server(by_agent(tmp_path / "m")), work)
+    info = types.Implementation(name="heron-code", version="1")
+    drive(make_server(by_agent(tmp_path / "m")), work, client_info=info)
     assert len([*by_agent(tmp_path / "m").view.entries()]) == 6
     for memory, names in (
         (open_memory(tmp_path / "m", model="agent", read_only=True), set[str]()),
         (open_memory(tmp_path / "m", model="offline", read_only=True), {"ask"}),
-        (open_memory(tmp_path / "m", model="offline"), {"ask", "remember"}),
+        (open_memory(tmp_path / "m", model="offline"), {"ask", "remember", "forget"}),
     ):
         drive(make_server(memory), lambda client, names=names: offered(client, names))
+
+
+def test_a_receipt_tells_which_agent_replied(tmp_path: Path) -> None:
+    """An agent that says its name over MCP stands in the receipts of what its replies did."""
+    pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
+    from mcp import types
+    from mcp_client import drive, texts
+
+    from infinimem.mcp.server import make_server
+
+    memory = by_agent(tmp_path / "m")
+    memory.record(said(1))
+    with pytest.raises(ReplyAwaited):
+        memory.consolidate()
+
+    async def work(client: Any) -> None:
+        done = await client.call_tool("memory_tasks", {})
+        while (task := done.structured_content["task"]) is not None:
+            reply = {"task": task, "reply": reply_to(texts(done))}
+            done = await client.call_tool("memory_answer", reply)
+
+    info = types.Implementation(name="heron-code\n", version="1")
+    for era in ("legacy", "2026-07-28"):
+        drive(make_server(memory), work, era, client_info=info)
+    assert {one.model for one in memory.receipts()} == {"agent (heron-code)"}
+    assert memory.repeat("1") == (), "what it said is kept under the model's own name"

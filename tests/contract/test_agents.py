@@ -8,12 +8,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import Shell
 from hook_library import answered, said, transcript
 
-from infinimem import Turn, open_memory
+from infinimem import Memory, Turn, open_memory
 
 PATIENCE = 120.0
 """Seconds within which a process in the background has done what takes one on an idle machine."""
@@ -94,6 +95,119 @@ def test_the_end_of_a_session_is_remembered_once(world: Shell) -> None:
     assert (ran.code, ran.json["recorded"]) == (0, 0)
     assert [evidence().count(text) for text in texts] == [1, 1, 1]
     assert world.tree() == before
+
+
+def test_a_session_in_the_home_folder_is_of_no_project(shell: Shell) -> None:
+    """What was said in projects below `~` is not said "here" in it; what was said in `~` belongs to none."""
+    folder = shell.home.resolve()
+    memory = open_memory(shell.library, model="offline", create=True)
+    said_in = {
+        "We never squash commits in this project.": folder / "shop",
+        "The heronry is behind the weir of Aldham.": folder,
+    }
+    for text, cwd in said_in.items():
+        memory.observe([Turn(text, session=cwd.name, cwd=str(cwd))])
+    memory.close()
+
+    def recalled(cwd: Path) -> list[bool]:
+        prompt = "Where is the heronry of Aldham, and do we squash commits?"
+        shown = shell("--library", str(shell.library), "recall", prompt, "--cwd", str(cwd)).out
+        return [text in shown for text in said_in]
+
+    assert recalled(folder) == [False, True]
+    assert recalled(folder / "shop") == [True, True]
+    assert recalled(folder / "blog") == [False, True]
+
+
+# ── MCP ─────────────────────────────────────────────────────────────────────────────────────────
+
+ERAS = ["legacy", "2026-07-28"]
+"""Ways to connect: by a handshake, as up to 2025-11-25, and without."""
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Memory:
+    pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
+    memory = open_memory(tmp_path / "library", model="offline", create=True)
+    texts = ["Ann is allergic to cashews.", "The choir meets on Mondays."]
+    memory.observe([Turn(text, session=f"s{number}") for number, text in enumerate(texts)])
+    return memory
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("agrees", [None, False, True])
+def test_nothing_is_forgotten_over_mcp_before_a_person_agrees(
+    served: Memory, era: str, agrees: bool | None
+) -> None:
+    """They are shown the lines that go; where a program cannot ask them it is told what a person runs."""
+    from mcp import types
+    from mcp_client import drive, texts
+
+    from infinimem.mcp.server import make_server
+
+    asked = []
+
+    async def ask(context: Any, params: Any) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={"agree": bool(agrees)})
+
+    async def work(client: Any) -> None:
+        before = texts(await client.call_tool("grep", {"pattern": "cashews", "scope": "evidence"}))
+        done = await client.call_tool("forget", {"match": "cashews"})
+        after = texts(await client.call_tool("grep", {"pattern": "cashews", "scope": "evidence"}))
+        assert done.is_error is (agrees is not True)
+        assert (before == after) is (agrees is not True)
+        assert len(asked) == (agrees is not None)
+        assert all("2 lines" in one and "- Ann is allergic to cashews." in one for one in asked)
+        assert agrees is not None or "infinimem forget --match cashews" in texts(done)
+        assert "Mondays" in texts(await client.call_tool("search", {"query": "choir"}))
+
+    how = {} if agrees is None else {"elicitation_callback": ask}
+    drive(make_server(served), work, era, **how)
+    assert ("cashews" in served.view.buffer.body) is (agrees is not True)
+
+
+def test_what_a_person_agreed_to_is_what_goes(served: Memory) -> None:
+    """If other lines would go by then nothing goes."""
+    from mcp import types
+    from mcp_client import drive, texts
+
+    from infinimem.mcp.server import make_server
+
+    async def ask(context: Any, params: Any) -> types.ElicitResult:
+        served.observe([Turn("Bob is allergic to cashews.", session="s9")])
+        return types.ElicitResult(action="accept", content={"agree": True})
+
+    async def work(client: Any) -> None:
+        done = await client.call_tool("forget", {"match": "cashews"})
+        assert done.is_error and "nothing was done" in texts(done)
+
+    drive(make_server(served), work, "legacy", elicitation_callback=ask)
+    assert served.view.buffer.body.count("cashews") == 2
+
+
+def test_lists_say_how_long_they_hold_and_a_prompt_recalls(served: Memory) -> None:
+    """What is offered holds for an hour and for this client alone, documents for no time; `recall` gives the
+    block that a session's first prompt is shown."""
+    from mcp_client import drive
+
+    from infinimem.mcp.server import make_server
+
+    async def work(client: Any) -> None:
+        lists = [
+            await client.list_tools(),
+            await client.list_prompts(),
+            await client.list_resource_templates(),
+        ]
+        assert {(one.ttl_ms, one.cache_scope) for one in lists} == {(3_600_000, "private")}
+        documents = await client.list_resources()
+        assert (documents.ttl_ms, documents.cache_scope) == (0, "private")
+        (prompt,) = lists[1].prompts
+        shown = await client.get_prompt(prompt.name, {"about": "When does the choir meet?"})
+        text = shown.messages[0].content.text
+        assert "Mondays" in text and "cashews" in text and text.startswith("<infinimem-recall>")
+
+    drive(make_server(served), work, ERAS[1])
 
 
 # ── the memory tool ─────────────────────────────────────────────────────────────────────────────

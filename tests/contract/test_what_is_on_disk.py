@@ -98,6 +98,22 @@ def test_a_persons_bytes_survive_a_consolidation(shell: Shell, ends: str, bom: s
     assert shell("read", "Pep").code == 0
 
 
+def test_a_topic_tells_its_type_from_its_next_change_on(shell: Shell) -> None:
+    """`type: topic` comes with a change alone, never by reading, and a person's own `type` stays."""
+    ours, theirs, untouched = (file(shell, f"topics/{name}") for name in ("pepper", "dutch", "books"))
+    for path, line in ((ours, ""), (theirs, "type: course\n"), (untouched, "")):
+        path.write_text(path.read_text().replace("type: topic\n", line))
+    before = untouched.read_bytes()
+    shell("read", "topics/books")
+    shell("search", "books")
+    file_away(shell, "Pepper has a new vet on Elm street.")
+    file_away(shell, "Dutch classes are hard.")
+    assert "\ntype: topic\n" in ours.read_text()
+    assert "\ntype: course\n" in theirs.read_text()
+    assert "type: topic" not in theirs.read_text()
+    assert untouched.read_bytes() == before
+
+
 def test_a_renamed_document_has_its_new_path_as_id(shell: Shell) -> None:
     """A person's new name counts at once; the next consolidation notes it, and the old one stays an alias."""
     path = file(shell, "topics/pepper").rename(file(shell, "topics/the-cat"))

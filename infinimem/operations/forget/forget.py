@@ -21,7 +21,7 @@ from infinimem.errors import DocumentNotFound, LibraryError, UsageError
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
-from infinimem.model import CURRENT, Receipt
+from infinimem.model import BUFFERS, Receipt
 from infinimem.operations.forget import BEGUN
 from infinimem.operations.forget.redaction import (
     Candidate,
@@ -58,7 +58,7 @@ _CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
 _SILENT = {SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", sequence.DOUBTFUL}
 _SILENT |= {sequence.MARK, sequence.GIVEN}
 """What holds no text of any line."""
-_NAMED = (CURRENT, TOPICS, ARCHIVE, EVIDENCE, MEMORIES)
+_NAMED = (*BUFFERS, TOPICS, ARCHIVE, EVIDENCE, MEMORIES)
 """Where documents have names that tell something."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-")
 
@@ -254,9 +254,9 @@ def find_residue(
             change = f"`infinimem rename {shlex.quote(doc_id)} NEW` changes the name"
             found.append(Residue(f"{doc_id}.md", f"{where}: {change}"))
             names |= called - {""}
-        elif doc_id.startswith((CURRENT, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
+        elif doc_id.startswith((*BUFFERS, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
             found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
-    listed, own = {one.path for one in found}, (f"{CURRENT}.md", *folders().owned, STATE, "/")
+    listed, own = {one.path for one in found}, (*folders().owned, STATE, "/")
     without = () if planned is None else own  # a preview does not ask what is left of them
     places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root, without)}
     if planned is None:
@@ -389,7 +389,7 @@ def _renamed(view: View, names: dict[str, str], called: Collection[str], new: st
 
     for doc_id in view.ids("all"):
         old, is_own = view.document(doc_id), doc_id in names
-        lines, end, is_titled = old.lines, old.header.end, is_own or doc_id == CURRENT
+        lines, end, is_titled = old.lines, old.header.end, is_own or doc_id in BUFFERS
         if doc_id.startswith(JOURNAL):
             lines = tuple(map(told, old.lines))
         elif is_titled or doc_id.startswith((TOPICS, *folders().records)):

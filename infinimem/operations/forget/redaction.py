@@ -18,22 +18,22 @@ from infinimem import spec, tokens
 from infinimem.markdown.document import Document, heading_title
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry, tombstone
-from infinimem.model import CURRENT, Located, ReceiptRow
+from infinimem.model import BUFFERS, Located, ReceiptRow
 from infinimem.operations.provenance import recorded, session_of
 from infinimem.store import receipts, state
 from infinimem.store.external_edits import live
 from infinimem.store.files import digest
 from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
 from infinimem.store.lines import drawn_from, former, names_of
-from infinimem.store.plans import HEADER_KEYS, Rendered, described, headed, is_emptied
+from infinimem.store.plans import Rendered, described, headed, is_emptied
 from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug
 from infinimem.store.view import View
 
-OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
+OWN_KEYS = ("kind", "session", "date", "participants")
 _KEY = re.compile(r"[a-z_]+: ")
 _NUMBERS = re.compile(
-    r"\s*$|---$|(?:id|created_time|update_log|date|current_epoch|links|evidence):|  - \{"
+    r"\s*$|---$|type: topic$|(?:id|created_time|update_log|date|current_epoch|links|evidence):|  - \{"
     r"|## [A-Z][a-z ]+ [0-9]+ \(receipt [0-9]+(?:-[0-9a-f]{6})?\)$"
 )
 """Lines that the program writes whatever was said: times and seqs."""
@@ -412,7 +412,7 @@ def _without(old: Document, choice: Choice) -> Document | None:
             shown.append(line)
     lines = tuple(tombstoned(shown, seqs, old.id.startswith(EVIDENCE)))
     new = replace(old, lines=lines) if lines != old.lines else old
-    if gone and old.id != CURRENT and is_emptied(new, OWN_KEYS):
+    if gone and old.id not in BUFFERS and is_emptied(new, OWN_KEYS):
         return None
     if gone and old.id.startswith(EVIDENCE) and "participants" in old.header.values:
         speakers = dict.fromkeys(place.entry.fields.get("speaker", "") for place in new.entries)
@@ -439,7 +439,7 @@ def made_anew(document: Document, is_touched: bool) -> Document:
         if line.strip() != MARK and not (title and title[1] == MARK):
             lines.append(line)
         elif title and _stands_below(body[number:]):
-            name = "Other" if doc_id == CURRENT else _name(document)
+            name = "Other" if doc_id in BUFFERS else _name(document)
             lines.append(f"{'#' * title[0]} {name}" + "\r" * line.endswith("\r"))
     if tuple(lines) != body:
         document = replace(document, lines=(*head, *lines))

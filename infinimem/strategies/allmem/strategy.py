@@ -296,7 +296,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
     """
 
     def open_turns(self) -> Iterable[int]:
-        return self.view.unfiled()
+        return sorted(self.view.unfiled)
 
     def by_rank(self) -> Evidence:
         """Turns by rank: by the best score of a unit that shows them, then by its rank (Eq. 37 to 40)."""

@@ -26,7 +26,7 @@ from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import Derived, Move, Plan, Put, Reason, Why
 from infinimem.spec import load
-from infinimem.store.plans import HEADER_KEYS
+from infinimem.store.plans import foreign_keys
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome
@@ -322,7 +322,7 @@ def may_change(doc_id: str, view: View) -> bool:
         return False
     document = view.document(doc_id)
     foreign = document.has_prose or document.unsigned or document.malformed
-    if foreign or document.header.problem is not None or document.header.values.keys() - HEADER_KEYS:
+    if foreign or document.header.problem is not None or foreign_keys(document):
         return False
     return not view.lines.doubled or len(of.movable(document, view)) == len(document.entries)
 

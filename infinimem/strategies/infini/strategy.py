@@ -375,7 +375,7 @@ class _Unit:
         )
 
     def _context(self) -> list[Row]:
-        """The turns of the same session just before; not those that a model does not take."""
+        """The turns of the same session just before; not those that a model does not take, or may not see."""
         first = self.turns[0]
         if first.doc_id not in self.view:
             return []
@@ -384,7 +384,7 @@ class _Unit:
         return [shown_turn(place.entry, place.text) for place in taken]
 
     def _row(self, turn: Located) -> dict[str, str | None]:
-        session = self.view.document(turn.doc_id).header.values.get("session")
+        session = self.view.whole.document(turn.doc_id).header.values.get("session")
         return shown_turn(turn.entry, turn.text) | {"session": session, "cwd": turn.entry.fields.get("cwd")}
 
     def _ask(self, turns: Sequence[Located], context: Sequence[Row]) -> _Drawn:

@@ -539,7 +539,7 @@ class _Partitions:
             for doc_id in view.ids()
             for block, terms in pieces.parts(as_shown(view, doc_id))
         }
-        for place in filter(None, map(view.entry, view.unfiled())):
+        for place in filter(None, map(view.entry, sorted(view.unfiled))):
             lines = (place.start_line, place.end_line)
             terms[place.doc_id, *lines] = pieces.terms_at(view.document(place.doc_id), *lines)
         self.terms = {place: some.split() for place, some in terms.items() if some}
@@ -549,7 +549,7 @@ class _Partitions:
 def best_partitions(view: View, question: str, limit: int, without: Collection[str] = ()) -> list[Retrieved]:
     """Return the partitions that answer a question best by Okapi BM25; of a large library the index ranks.
     Source: HeadingPartitions and BM25Fallback of Algorithm 3, arXiv 2606.10677."""
-    if len(view.ids()) + len(view.unfiled()) > MANY:
+    if len(view.ids()) + len(view.unfiled) > MANY:
         found = searcher(view).blocks(question, limit * (len(without) + 1))
         return [block for block in found if block.doc_id not in without][:limit]
     held = view.derived(_Partitions)

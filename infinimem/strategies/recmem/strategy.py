@@ -30,7 +30,6 @@ from infinimem.model import AGAIN, Candidate, Evidence, Located, Plan, Stage
 from infinimem.settings import Settings
 from infinimem.spec import Kind, StrategySpec
 from infinimem.store.records import stem
-from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View, whole
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import FIRST, near, pack, ranked
@@ -480,7 +479,7 @@ class Exchanges(RecordStore):
         behind all others."""
         if known is None or changed is None:
             known, changed = cls(view), view.ids("evidence")
-        sessions = {doc_id for doc_id in changed if doc_id.startswith(EVIDENCE)}
+        sessions = {doc_id for doc_id in changed if view.group(doc_id) == "evidence"}
         if not all(known._grew(view, doc_id) for doc_id in sessions):
             return cls.of(view)
         new = known.copy()

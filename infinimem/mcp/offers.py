@@ -1,0 +1,249 @@
+"""What MCP offers beside the five tools: `remember`, `forget`, `ask`, and the tasks of an agent as the model.
+
+In: a library. Out: tools by name, each with what the protocol tells of it. Promise: what writes only adds,
+but for `forget`, which does nothing before a person agreed.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, replace
+from importlib import resources
+from typing import Annotated, Any, Literal
+
+from infinimem.answer import LINE_LENGTH
+from infinimem.errors import ModelUnavailable
+from infinimem.llm.base import AGENT
+from infinimem.markdown.characters import clean_text, visible
+from infinimem.markdown.signature import parse_seqs
+from infinimem.memory import Memory
+from infinimem.model import NOTHING, Turn
+from infinimem.operations.forget.forget import Forgotten
+from infinimem.reader import Reader
+from infinimem.results import counted, tasks_claimed
+from infinimem.store.state import unanswered_message
+from infinimem.store.view import is_hidden
+from infinimem.tools.tool import Result, Rule, Tool, shown, span
+
+ASKED = 20  # lines that a person is shown
+caller: ContextVar[str] = ContextVar("caller", default="")
+"""The name of the client whose call is answered."""
+
+
+TABLES = tomllib.loads(resources.files(__package__).joinpath("offers.toml").read_text("utf-8"))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A tool as a client sees it.
+
+    Args:
+        asks: whether it calls the library's model and may take long.
+        outward: whether it may call something outside this machine's library.
+        approved: does what the tool only plans, once a person has agreed to that; None for all others.
+    """
+
+    tool: Tool
+    asks: bool = False
+    outward: bool = False
+    approved: Callable[..., Result] | None = None
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """What offers.toml says of it; nothing of a tool that a package adds."""
+        row: Mapping[str, Any] = TABLES["tools"].get(self.tool.name, {})
+        return row
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes the library at each call, unless the caller gives a key."""
+        return bool(self.row.get("writes"))
+
+
+def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
+    """Return the tools by name: those of a library, those that packages add, `ask`, `remember` and `forget`;
+    `ask` has those of tasks in its place where the client is the model."""
+    may_write, asking = not memory.library.read_only, [remember_tool(memory, trust_user)]
+    asking += [tasks_tool(memory), answer_tool(memory)] if memory.by_agent else [ask_tool(reading)]
+    outward = memory.llm.name not in ("offline", AGENT)
+    offered = [Offer(tool) for tool in reading.tools] + [Offer(tool, True, outward) for tool in asking]
+    if reading is memory:  # else it would show more than the project
+        tool, approved = forget_tool(memory)
+        offered.append(Offer(tool, approved=approved))
+    return {offer.tool.name: offer for offer in offered if may_write or not offer.writes}
+
+
+class TaskTool(Tool):
+    """A tool whose result is no data but what is to be done; what was recorded stands in blocks in it."""
+
+    def told(self, result: Result) -> str:
+        """See `Tool.told`."""
+        return super().told(result) if "error" in result else "\n".join(self.rows(result))
+
+
+def _task_rows(result: Result) -> Iterator[str]:
+    yield from result.get("wrong", ())
+    yield result["text"]
+
+
+def _next(memory: Memory, number: int | None = None, after: int | None = None) -> Result:
+    task = memory.tasks.take(number, after)
+    left = memory.tasks.open()
+    if task is None:
+        return {"task": None, "left": len(left), "text": tasks_claimed(left)}
+    rest = sum(one.tokens for one in left if one.number != task.number)
+    text = f"{task.text}\n\nAnswer with memory_answer; {len(left) - 1} more tasks, about {rest} tokens, wait."
+    return {"task": task.number, "left": len(left), "text": visible(clean_text(text))}
+
+
+def tasks_tool(memory: Memory) -> Tool:
+    """Make the tool that gives the next task."""
+
+    def memory_tasks(task: int | None = None) -> Result:
+        """Give the next thing that this memory would ask a model, and claim it for ten minutes: you are its
+        model. Call it when the user asks you to consolidate memory, and answer with memory_answer.
+
+        Args:
+            task: the number of a task that others have; without it the first that nobody has
+        """
+        return _next(memory, task)
+
+    return TaskTool.of(memory_tasks, _task_rows)
+
+
+def answer_tool(memory: Memory) -> Tool:
+    """Make the tool that takes the reply to a task."""
+
+    def memory_answer(task: int, reply: Annotated[str, Rule(longest=400_000)]) -> Result:
+        """Answer a task of memory_tasks. Gives what is wrong with the reply, or the next task.
+
+        Args:
+            task: its number
+            reply: the JSON that it asks for
+        """
+        if wrong := memory.tasks.answer(task, reply, by=caller.get()):
+            left = len(memory.tasks.open())
+            return {"wrong": wrong, "task": task, "left": left, "text": "nothing of it is kept; answer again"}
+        return {"wrong": [], **_next(memory, after=task)}
+
+    return TaskTool.of(memory_answer, _task_rows)
+
+
+def _answer_rows(result: Result) -> Iterator[str]:
+    yield from result["answer"].split("\n")
+    for cited in result["citations"]:
+        yield f"{cited['doc_id']}:{cited['start_line']}-{cited['end_line']} {cited['text']}"
+
+
+def ask_tool(memory: Reader) -> Tool:
+    """Make the tool that answers from memory, with the lines that the answer rests on."""
+
+    def ask(question: Annotated[str, Rule(longest=4000)]) -> Result:
+        """Answer a question from memory, with citations. Slower than search: a model reads what is found.
+        Says so where memory holds nothing about it.
+
+        Args:
+            question: a question in plain words
+        """
+        answer = memory.ask(question)
+        citations = [
+            {**asdict(cited), "text": span(cited.text, 0, LINE_LENGTH)[0]} for cited in answer.citations
+        ]
+        return {"answer": visible(clean_text(answer.text)), "citations": citations}
+
+    return Tool.of(ask, _answer_rows)
+
+
+def _recorded_rows(result: Result) -> Iterator[str]:
+    yield f"recorded as {result['seq']}, source {result['source']}" if result["recorded"] else "known before"
+    for entry in result["entries"]:
+        yield f"{entry['seq']} {entry['text']}"
+
+
+def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
+    """Make the tool that writes down what a client says before a model is asked, and draws from all that
+    waits. Only if `trust_user` can the caller say that a text is the user's."""
+
+    def remember(
+        text: Annotated[str, Rule(longest=50_000)],
+        session: str | None = None,
+        speaker: Annotated[str, Rule(longest=200)] | None = None,
+        time: Annotated[str, Rule(longest=40)] | None = None,
+        key: Annotated[str, Rule(longest=500)] | None = None,
+        role: Literal["assistant", "user"] = "assistant",
+    ) -> Result:
+        """Write something down for later conversations. Nothing is overwritten: a correction is remembered
+        anew. Gives the number it was recorded under and the entries drawn from it.
+
+        Args:
+            text: one fact or a short passage, with names instead of pronouns
+            session: name of the conversation
+            speaker: name of who said it
+            time: when it was said, ISO 8601
+            key: the same key is recorded once
+            role: user: these are the user's own words; assistant: yours, or a summary
+        """
+        given = {"speaker": speaker, "time": time, "session": session, "key": key}
+        about = {name: value for name, value in given.items() if value and value.strip() not in NOTHING}
+        places = memory.record([Turn(text, role, **about)])
+        notes = []
+        try:
+            if failed := memory.observe(()).unanswered:
+                notes.append(unanswered_message(failed))
+        except ModelUnavailable as error:
+            notes.append(str(error))
+        if places and is_hidden(places[0].doc_id):
+            notes.append("no tool shows it until a person approves it: infinimem review")
+        seq = places[0].entry.seq if places else None
+        drawn = [place.entry for place in memory.view.entries() if seq in place.entry.origin] if seq else []
+        result: Result = {
+            "recorded": seq is not None,
+            "seq": seq,
+            "source": places[0].entry.source if places else None,
+            "entries": [{"seq": entry.seq, "text": shown(entry.text)} for entry in drawn],
+        }
+        return {**result, "notes": notes} if notes else result
+
+    made = Tool.of(remember, _recorded_rows)
+    if not trust_user:  # then nobody can tell a person's words from a model's
+        properties = {name: rule for name, rule in made.parameters["properties"].items() if name != "role"}
+        made = replace(made, parameters={**made.parameters, "properties": properties})
+    return made
+
+
+def forget_tool(memory: Memory) -> tuple[Tool, Callable[..., Result]]:
+    """Make the tool that plans what is to be forgotten, and what does it."""
+
+    def chosen(match: str | None, seqs: str | None, dry_run: bool = False) -> Forgotten:
+        return memory.forget(parse_seqs(seqs) if seqs else (), match=match, dry_run=dry_run)
+
+    def forget(match: Annotated[str, Rule(longest=1000)] | None = None, seqs: str | None = None) -> Result:
+        """Take lines out for good, with all that they came from. Only when the user asks for it: they are
+        shown what would go, and must agree.
+
+        Args:
+            match: lines in which this pattern occurs (RE2, any case)
+            seqs: lines by number, 41 or 41-43+50
+        """
+        going = chosen(match, seqs, dry_run=True)
+        if not going.files:
+            return {"forgotten": 0, "left": []}
+        lines = [f"- {shown(row.text)}" for row in going.rows[:ASKED]]
+        more = [f"and {len(going.rows) - ASKED} more"] if len(going.rows) > ASKED else []
+        what = f"{counted(len(going.rows), 'line')} of {counted(len(going.files), 'file')} would go for good:"
+        how = f"--match {shlex.quote(match)}" if match else f"--seq {seqs}"
+        return {"question": "\n".join([what, *lines, *more]), "command": f"infinimem forget {how}"}
+
+    def approved(match: str | None = None, seqs: str | None = None) -> Result:
+        done = chosen(match, seqs)
+        return {"forgotten": len(done.seqs), "left": [f"{left.path}: {left.why}" for left in done.left]}
+
+    return Tool.of(forget, _forgotten_rows), approved
+
+
+def _forgotten_rows(result: Result) -> Iterator[str]:
+    yield f"{counted(result['forgotten'], 'line')} forgotten"
+    yield from (f"some of it is left in {shown(left)}" for left in result["left"])
