@@ -1,7 +1,4 @@
-"""What each page shows, and what forms do: only by POST is the library changed, or are tokens spent.
-
-What they show of documents is made in reading.py.
-"""
+"""What each page shows, and what forms do: only by POST is the library changed, or are tokens spent."""
 
 from __future__ import annotations
 
@@ -34,8 +31,8 @@ from infinimem.terms import Analyzer, analyzer
 from infinimem.tools import Toolbox
 from infinimem.tools.tool import numbered, scope_of
 from infinimem.user_folders import is_mine
-from infinimem.web.reading import PAGE, around, blocks, card, fact, named_in, newest_day, sessions
-from infinimem.web.site import Asked, Moved, Page, did, number, seq_of, served, titled
+from infinimem.web import site
+from infinimem.web.site import Asked, Moved, Page
 
 LATELY = 6  # changes and lines on the home page
 CARDS = 12  # topics on the home page
@@ -64,16 +61,16 @@ def home(asked: Asked) -> Page:
     """Show topics as cards, what changed lately with the facts themselves, what waits."""
     memory, view = asked.memory, asked.memory.view
     status, records = memory.status(), recorded(view)
-    days = {doc_id: newest_day(view, doc_id) for doc_id in view.ids() if doc_id != CURRENT}
+    days = {doc_id: site.newest_day(view, doc_id) for doc_id in view.ids() if doc_id != CURRENT}
     latest = records.latest(LATELY)[::-1]
     week = (memory.library.clock() - timedelta(days=7)).isoformat()
     some = [one for one in latest if one.time >= week]
     changes = ((one, [*_changes(one, records, moved=False)][:LATELY]) for one in some or latest[:1])
     shown = {
-        "cards": [card(view, one) for one in sorted(days, key=days.__getitem__, reverse=True)[:CARDS]],
-        "receipts": [(one, did(one), rows) for one, rows in changes],
+        "cards": [site.card(view, one) for one in sorted(days, key=days.__getitem__, reverse=True)[:CARDS]],
+        "receipts": [(one, site.did(one), rows) for one, rows in changes],
         "is_week": bool(some),
-        "newest": [fact(view, place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
+        "newest": [site.fact(view, place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "awaiting": status["lines_awaiting_review"] + status.get("inbox", {"lines": 0})["lines"],
         "can_add": CURRENT in view and view.initialised,
     }
@@ -83,7 +80,7 @@ def home(asked: Asked) -> Page:
 def topics(asked: Asked) -> Page:
     """List documents as cards."""
     found = told(asked.reader.tools.list_docs(offset=asked.start - 1, limit=LISTED))
-    cards = [card(asked.reader.view, doc["id"]) for doc in found["docs"]]
+    cards = [site.card(asked.reader.view, doc["id"]) for doc in found["docs"]]
     return Page("topics.html", found, {"start": asked.start, "step": LISTED, "cards": cards})
 
 
@@ -95,8 +92,8 @@ def document(asked: Asked) -> Page | Moved:
         return Moved(f"/receipt/{found.id.removeprefix(JOURNAL)}")
     start, is_note = asked.start, view.is_note(found.id)
     said, gone = found.id.startswith(EVIDENCE) and not is_note, found.id.startswith(ARCHIVE)
-    places = found.entries_in(start, start + PAGE - 1)
-    facts = {one.start_line: fact(view, one, former=not (said or gone), drawn=said) for one in places}
+    places = found.entries_in(start, start + site.PAGE - 1)
+    facts = {one.start_line: site.fact(view, one, former=not (said or gone), drawn=said) for one in places}
     topics = view.derived(topic_names) if view.initialised and found.id.startswith(TOPICS) else {}
     here = (doc_id for doc_id, one in topics.items() if found.id in one.links)
     related = dict.fromkeys((*(topics[found.id].links if topics else ()), *here))
@@ -104,20 +101,20 @@ def document(asked: Asked) -> Page | Moved:
     def link(name: str, anchor: str, beside: bool = False) -> str:
         if beside:
             name = posixpath.normpath(posixpath.join(posixpath.dirname(found.id), name))
-        if not (doc_id := named_in(view, name, beside)):
+        if not (doc_id := site.named_in(view, name, beside)):
             return ""
         related.setdefault(doc_id)
         titles = view.document(doc_id).headings if anchor else ()
         at = next((one.line for one in titles if one.title.casefold() == anchor.strip().casefold()), 0)
-        return served(f"/doc/{doc_id}", f"L{at}" if at else "", {"as-of": asked.moment})
+        return site.served(f"/doc/{doc_id}", f"L{at}" if at else "", {"as-of": asked.moment})
 
     newest = recorded(asked.memory.view).latest(1)  # after a form: that is taken back on the spot
     shown = {
-        "title": titled(view, found.id),
+        "title": site.titled(view, found.id),
         "summary": found.summary,
-        "blocks": blocks(found, start, facts, link),
+        "blocks": site.blocks(found, start, facts, link),
         "start": start,
-        "step": PAGE,
+        "step": site.PAGE,
         "is_note": is_note,
         "related": [doc_id for doc_id in related if doc_id in view and doc_id != found.id],
         "archive": archive_of(found.id) if archive_of(found.id) in view and not gone else "",
@@ -125,23 +122,23 @@ def document(asked: Asked) -> Page | Moved:
         "done": next((one for one in newest if one.label == asked.query.get("did")), None),
     }
     if said:
-        shown |= next(sessions(view, [found.id]))
+        shown |= next(site.sessions(view, [found.id]))
     lines = told(Toolbox(lambda: view).read_lines(doc_id=found.id, start=start))  # also what awaits approval
     return Page("conversation.html" if said else "document.html", lines, shown)
 
 
 def line(asked: Asked) -> Page:
     """Show where a line comes from, what happened to it, what replaced it."""
-    view, seq = asked.reader.view, seq_of(asked.path["seq"])
+    view, seq = asked.reader.view, site.seq_of(asked.path["seq"])
     events = history(view, seq)
     place = view.entry(seq)
     moves = [event for event in events if event.event == "receipt" and event.seq == seq]
     records = recorded(view)
     steps = records.steps(seq)
     shown = {
-        "fact": fact(view, place, former=True, drawn=True) if place else None,
+        "fact": site.fact(view, place, former=True, drawn=True) if place else None,
         "seq": seq,
-        "turns": [(turn, around(view, turn.seq)) for turn in events if turn.event == "said"],
+        "turns": [(turn, site.around(view, turn.seq)) for turn in events if turn.event == "said"],
         "moves": [(one, undoing(asked, by.receipt)) for one, by in zip(moves, steps, strict=True)],
         "heirs": [event for event in events if event.event == "heir"],
         "now": next(event for event in events if event.event == "now"),
@@ -181,7 +178,7 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
     doc = view.document(hit["doc_id"])
     if hit["seqs"]:
-        facts = (fact(view, place) for place in map(view.entry, hit["seqs"]) if place)
+        facts = (site.fact(view, place) for place in map(view.entry, hit["seqs"]) if place)
         lines = [{**one, "year": (one["when"] or one["time"])[:4]} for one in facts]
     else:
         own = {"seq": 0, "source": "", "speaker": "", "year": ""}
@@ -205,9 +202,11 @@ def timeline(asked: Asked) -> Page:
     every = recorded(view).receipts
     found = [one for one in every[::-1] if not about or about in [name for name, *_ in one.files]]
     changed = {name for one in every for name, *_ in one.files}
-    topics = [(doc_id, titled(view, doc_id)) for doc_id in view.ids() if doc_id in changed]
+    topics = [(doc_id, site.titled(view, doc_id)) for doc_id in view.ids() if doc_id in changed]
     some = found[start - 1 : start - 1 + LISTED]
-    days = [(day, [(one, did(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])]
+    days = [
+        (day, [(one, site.did(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])
+    ]
     shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}
     return Page("timeline.html", results.log_json(some), {**shown, "topics": topics})
 
@@ -220,7 +219,7 @@ def receipt(asked: Asked) -> Page:
     changes = list(_changes(one, records))
     shown = {
         "receipt": one,
-        "summary": did(one),
+        "summary": site.did(one),
         "changes": changes[:ROWS],
         "left_out": len(changes) - ROWS,
         "undo": undoing(asked, one),
@@ -270,7 +269,7 @@ def conversations(asked: Asked) -> Page:
     ids = view.owned(EVIDENCE)[::-1]
     found = told(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED, scope="evidence"))
     shown = {"start": start, "step": LISTED, "count": len(ids)}
-    rows = list(sessions(view, ids[start - 1 : start - 1 + LISTED]))
+    rows = list(site.sessions(view, ids[start - 1 : start - 1 + LISTED]))
     return Page("conversations.html", found, {**shown, "sessions": rows})
 
 
@@ -356,14 +355,14 @@ def by_hand(asked: Asked) -> Moved:
     if asked.address.startswith("/add"):
         done = memory.write(asked.form.get("doc", ""), text)
     else:
-        seq = seq_of(asked.form.get("seq", ""))
+        seq = site.seq_of(asked.form.get("seq", ""))
         place = memory.view.entry(seq)
         is_pinned = place is not None and place.entry.pinned
         done = memory.edit(seq, text) if asked.address.startswith("/edit") else memory.pin(seq, not is_pinned)
     row = done.rows[-1]
     place = memory.view.entry(row.seq)
     line = place.start_line if place else 1
-    return Moved(f"/doc/{row.now}", {"did": done.label, "from": line if line > PAGE else ""}, f"L{line}")
+    return Moved(f"/doc/{row.now}", {"did": done.label, "from": line if line > site.PAGE else ""}, f"L{line}")
 
 
 def decide(asked: Asked) -> Moved:
@@ -388,12 +387,12 @@ def forget(asked: Asked) -> Page:
         return _preview(asked, name, "Something changed meanwhile: this is what would go now.")
     if asked.form.get("typed", "").strip() != preview.shown["words"]:
         return _preview(asked, name, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
-    done = asked.memory.forget([seq_of(name)])
+    done = asked.memory.forget([site.seq_of(name)])
     return Page("forgotten.html", results.forgotten_json(done), {"done": done})
 
 
 def _preview(asked: Asked, name: str, said: str = "") -> Page:
-    going = asked.memory.forget([seq_of(name)], dry_run=True)
+    going = asked.memory.forget([site.seq_of(name)], dry_run=True)
     digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
     shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
     return Page("forgetting.html", results.forgotten_json(going, planned=True), shown)
@@ -407,12 +406,14 @@ def asking(asked: Asked) -> Page:
 def ask(asked: Asked) -> Page:
     """Show an answer with its evidence, of now or as of a day."""
     question, days = asked.form.get("q", ""), moments(asked)
-    at = number(asked.form.get("at", ""), len(days))
+    at = site.number(asked.form.get("at", ""), len(days))
     moment = days[at] if at < len(days) else ""
     reader = asked.site.reader(moment)
     found = reader.ask(question)
     view = reader.view
-    cited = [(one, [fact(view, p) for seq in one.seqs if (p := view.entry(seq))]) for one in found.citations]
+    cited = [
+        (one, [site.fact(view, p) for seq in one.seqs if (p := view.entry(seq))]) for one in found.citations
+    ]
     shown = {
         **_question(asked, question, moment),
         "found": found,
