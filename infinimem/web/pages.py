@@ -108,9 +108,11 @@ def document(asked: Asked) -> Page | Moved:
         at = next((one.line for one in titles if one.title.casefold() == anchor.strip().casefold()), 0)
         return site.served(f"/doc/{doc_id}", f"L{at}" if at else "", {"as-of": asked.moment})
 
+    talk = next(site.sessions(view, [found.id])) if said else None
     newest = recorded(asked.memory.view).latest(1)  # after a form: that is taken back on the spot
     shown = {
-        "title": site.titled(view, found.id),
+        "title": talk["title"] if talk else site.titled(view, found.id),
+        "talk": talk,
         "summary": found.summary,
         "blocks": site.blocks(found, start, facts, link),
         "start": start,
@@ -121,10 +123,8 @@ def document(asked: Asked) -> Page | Moved:
         "is_ours": not is_note and found.id.startswith((CURRENT, TOPICS)),
         "done": next((one for one in newest if one.label == asked.query.get("did")), None),
     }
-    if said:
-        shown |= next(site.sessions(view, [found.id]))
     lines = told(Toolbox(lambda: view).read_lines(doc_id=found.id, start=start))  # also what awaits approval
-    return Page("conversation.html" if said else "document.html", lines, shown)
+    return Page("document.html", lines, shown)
 
 
 def line(asked: Asked) -> Page:
@@ -291,10 +291,7 @@ def graph(asked: Asked) -> Page:
     else:
         data = _topics(memory.view)
     places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}
-    ends = [
-        sorted((places[link["from"]], places[link["to"]]), key=lambda at: at["x"]) for link in data["links"]
-    ]
-    lines = [{**link, "a": a, "b": b} for link, (a, b) in zip(data["links"], ends, strict=True)]
+    lines = [{**link, "ends": [places[link["from"]], places[link["to"]]]} for link in data["links"]]
     names = {node["id"]: node["label"] for node in data["nodes"]}
     tied = {end for link in data["links"] for end in (link["from"], link["to"])}
     drawing = {"places": places, "lines": lines, "width": WIDTH, "height": 2 * RADIUS + 120}

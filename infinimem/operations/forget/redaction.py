@@ -297,11 +297,10 @@ def _unsigned(view: View, wanted: Wanted) -> Iterator[Candidate]:
 def _going_lines(every: Mapping[str, Contents], seqs: Collection[int]) -> tuple[Located, ...]:
     """Return how lines read: as they stand, by place; otherwise as they are quoted, once."""
     order = sorted(every, key=lambda name: (name == state.PATH, name))
-    some = [name for name in order if not every[name].numbers.isdisjoint(seqs)]
-    places = [(name, p) for name in some for p in every[name].lines if p.seq in seqs]
-    standing = [p for name, p in places if not name.startswith((JOURNAL, state.PATH))]
-    quoted = [p for name, p in places if name.startswith((JOURNAL, state.PATH))]
-    standing.sort(key=lambda place: (place.doc_id, place.start_line))
+    some = (every[name] for name in order if not every[name].numbers.isdisjoint(seqs))
+    places = [p for one in some for p in one.lines if p.seq in seqs]
+    quoted = [p for p in places if p.doc_id.startswith((JOURNAL, state.PATH))]
+    standing = [p for p in places if not p.doc_id.startswith((JOURNAL, state.PATH))]
     there = {(place.seq, place.entry.line.rstrip()) for place in standing}
     once = {(p.seq, p.entry.line.rstrip()): p for p in reversed(quoted)}
     return (*standing, *(p for key, p in sorted(once.items()) if key not in there))
