@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from infinimem import tokens
-from infinimem.grounding.sentences import asks
+from infinimem.index.arcs import telling
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
 from infinimem.markdown.characters import one_line
@@ -17,12 +17,12 @@ from infinimem.markdown.signature import parse_entry
 from infinimem.model import Citation, Evidence, Retrieved
 from infinimem.operations.provenance import replaced_by
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, STANDING
-from infinimem.strategies.readers.pipeline import Search, Trace
+from infinimem.strategies.readers.pipeline import ARC, Search, Trace
 
 QUOTED = 3
 """Lines that are cited where a model made up its citations."""
 LINE_LENGTH = 2000
-"""Characters of one line that are shown; a document pasted as one message must not fill the prompt."""
+"""Characters of one line that are shown, about; a document pasted as one message must not fill the prompt."""
 _HEADING = re.compile(r"#{1,6}(?:\s|\Z)")
 NOTHING = "The memory holds nothing about it."
 UNREADABLE = "The model gave no usable answer ({failure}). The best line of the evidence: {line}"
@@ -77,17 +77,20 @@ def answer(
     """
     items = list(evidence.items)
     seen, names = set[str](), dict[str, str]()
-    lines = _within(budget, _lines(items, seen, names))
+    lines = _within(budget, _lines(question, items, seen, names))
+    is_course = any(step.stage == ARC for step in evidence.trace)
     kinds: dict[str, list[_EvidenceLine]] = {kind: [] for kind in ("evidence", *evidence.apart)}
     for line in lines:
         kinds.get(line.citation.doc_id.split("/")[-2:][0], kinds["evidence"]).append(line)
-    shown = {kind: _arranged(question, some) for kind, some in kinds.items()}
+    shown = {kind: _arranged(is_course, some) for kind, some in kinds.items()}
     variables = {"question": question, "now": now, **shown}
     trace, reply = Trace(evidence.trace[:-1]), None
     if search:
         for new in search.rounds(llm, variables, items, budget, trace):
-            fresh = list(_lines(new, seen, names))
-            variables["evidence"] = [*variables["evidence"], *_arranged(question, fresh)]
+            fresh = list(_lines(question, new, seen, names))
+            kept = [line for line in lines if line.id in search.cited]
+            before = _arranged(is_course, kept) if kept else variables["evidence"]
+            variables["evidence"] = [*before, *_arranged(search.is_course, fresh)]
             items, lines = [*items, *new], [*lines, *fresh]
         evidence, reply = trace.evidence(items), search.reply
     if not lines:
@@ -98,9 +101,10 @@ def answer(
 
 def shown(question: str, evidence: Evidence, budget: int) -> Answered:
     """Return the evidence as a model would be shown it, for an agent that answers itself."""
-    lines = _within(budget, _lines(evidence.items, set(), {}))
+    lines = _within(budget, _lines(question, evidence.items, set(), {}))
+    is_course = any(step.stage == ARC for step in evidence.trace)
     citations = tuple(line.citation for line in lines if not line.is_heading)
-    return Answered(tasks.shown(_arranged(question, lines)) if lines else NOTHING, citations, evidence)
+    return Answered(tasks.shown(_arranged(is_course, lines)) if lines else NOTHING, citations, evidence)
 
 
 def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Citation, ...]]:
@@ -118,10 +122,13 @@ def _read(reply: Reply, lines: Sequence[_EvidenceLine]) -> tuple[str, tuple[Cita
     return reply.data["answer"].strip(), citations
 
 
-def _lines(items: Iterable[Retrieved], seen: set[str], names: dict[str, str]) -> Iterator[_EvidenceLine]:
+def _lines(
+    question: str, items: Iterable[Retrieved], seen: set[str], names: dict[str, str]
+) -> Iterator[_EvidenceLine]:
     """Yield the lines of the evidence not seen before; `names` are short ones of documents, `d3`."""
     for item in items:
         for line in _split(item, names.setdefault(item.doc_id, f"d{len(names) + 1}")):
+            line = replace(line, text=one_line(telling(question, line.text, LINE_LENGTH)))
             key = f"{line.id} {line.text}"  # of a long line several parts may be shown
             if key not in seen:
                 seen.add(key)
@@ -138,7 +145,7 @@ def _split(item: Retrieved, name: str) -> Iterator[_EvidenceLine]:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
         newer = str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None
         about = (item.speaker, item.when, item.refers, item.label, newer)
-        yield _EvidenceLine(str(item.seqs[0]), _cut(item.text), item.time, item.source, place, *about)
+        yield _EvidenceLine(str(item.seqs[0]), item.text, item.time, item.source, place, *about)
         return
     quoted = () if item.seqs else item.origin  # of a record, which shows what turns said
     source = item.source if quoted or item.doc_id.startswith((EVIDENCE, MEMORIES)) else "human"
@@ -147,19 +154,14 @@ def _split(item: Retrieved, name: str) -> Iterator[_EvidenceLine]:
         if entry and entry.seq in item.seqs:
             place = Citation(item.doc_id, number, number, (entry.seq,), entry.text)
             fields = (entry.fields.get(key) for key in ("speaker", "when", "refers", "label"))
-            yield _EvidenceLine(str(entry.seq), _cut(entry.text), entry.time, entry.source, place, *fields)
+            yield _EvidenceLine(str(entry.seq), entry.text, entry.time, entry.source, place, *fields)
             source = entry.source if item.doc_id.startswith(EVIDENCE) else source
         elif text.strip():
             seqs = item.told[number - item.start_line] if item.told else quoted
             seqs = seqs or (() if _HEADING.match(text) else quoted)
             place = Citation(item.doc_id, number, number, seqs, text.strip())
             time = item.time if quoted else None
-            yield _EvidenceLine(f"{name}:{number}", _cut(text.strip()), time, source, place)
-
-
-def _cut(text: str) -> str:
-    text = one_line(text)
-    return text if len(text) <= LINE_LENGTH else f"{text[: LINE_LENGTH - 1]}…"
+            yield _EvidenceLine(f"{name}:{number}", text.strip(), time, source, place)
 
 
 def _within(budget: int, lines: Iterable[_EvidenceLine]) -> list[_EvidenceLine]:
@@ -172,9 +174,9 @@ def _within(budget: int, lines: Iterable[_EvidenceLine]) -> list[_EvidenceLine]:
     return kept
 
 
-def _arranged(question: str, lines: Sequence[_EvidenceLine]) -> list[dict[str, Any]]:
-    """Return the task's `evidence`: by document, or by day if the question asks how things went."""
-    if not asks("all", question):
+def _arranged(is_course: bool, lines: Sequence[_EvidenceLine]) -> list[dict[str, Any]]:
+    """Return the task's `evidence`: by document, or a course by day."""
+    if not is_course:
         return _by_document(lines)
     dated = [line for line in lines if line.time and line.citation.doc_id != STANDING]
     dated.sort(key=lambda line: (line.time or "", line.citation.seqs, line.citation.start_line))

@@ -76,11 +76,22 @@ class Reader:
         return self.llm.name == AGENT
 
     def retrieve(
-        self, query: str, budget: int | None = None, sources: Collection[str] | None = None
+        self,
+        query: str,
+        budget: int | None = None,
+        sources: Collection[str] | None = None,
+        arc: bool = False,
     ) -> Evidence:
-        """Return ranked evidence for a question or keywords, of `sources` ("user", "AI", "tool", "human")
-        alone if given; no model is called. The budget is tokens; None takes `[reader] retrieve_budget`."""
-        limit = self.view.settings.reader.retrieve_budget if budget is None else budget
+        """Return ranked evidence for a question or keywords, of `sources` ("user", "AI", "tool", "human", or
+        names of speakers) alone if given; no model is called. With `arc` it is a course: what was said about
+        it in all sessions, in order of time. The budget is tokens; None takes `[reader] retrieve_budget`, of
+        a course `evidence_budget`."""
+        own = self.view.settings.reader
+        if arc:
+            from infinimem.strategies.readers import pipeline
+
+            return pipeline.arc(self._seen(sources), query, own.evidence_budget if budget is None else budget)
+        limit = own.retrieve_budget if budget is None else budget
         return self.strategy.retrieve(self._seen(sources), query, limit)
 
     def read(

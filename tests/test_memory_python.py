@@ -46,7 +46,7 @@ def test_tools_are_called_like_functions(memory: Memory) -> None:
     assert memory.tools.call("search", {"query": "Lisbon", "k": 3}) == search("Lisbon", 3)
     assert search("Lisbon", k=99)["notes"] == ["k = 99 is out of range, 50 was used"]
     assert memory.tools.read_lines("nowhere")["error"].startswith("no document is called 'nowhere'")
-    with pytest.raises(TypeError, match=r"^search\(\) takes query, k, scope, full: .* 'limit'$"):
+    with pytest.raises(TypeError, match=r"^search\(\) takes query, k, .*, arc: .* 'limit'$"):
         search("Lisbon", limit=3)  # type: ignore[call-arg]
     assert str(inspect.signature(search)).startswith("(query: str, k: ")
     assert (inspect.getdoc(search) or "").startswith("Rank the sections")

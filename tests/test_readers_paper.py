@@ -13,7 +13,7 @@ from in_memory import LISBON, view_of
 from infinimem import Memory, open_memory, tokens
 from infinimem.llm.base import Reply
 from infinimem.settings import parse_settings
-from infinimem.strategies.readers.pipeline import MANY, best_partitions, collect, digest
+from infinimem.strategies.readers.pipeline import best_partitions, collect, digest
 from infinimem.testing import ScriptedLLM
 
 NOTES = {
@@ -145,12 +145,6 @@ def test_partitions_are_ranked_by_words_and_left_out_by_document() -> None:
     assert set(ranked) == {("trips", 1), ("house", 5)}
     assert [item.doc_id for item in best_partitions(view, ASKED, 10, ["trips"])] == ["house"]
     assert best_partitions(view, "zzz", 10) == best_partitions(view_of({}), ASKED, 10) == []
-
-
-def test_of_many_documents_the_index_ranks() -> None:
-    view = view_of(NOTES | {f"n{number}": f"Nothing of note {number}." for number in range(MANY)})
-    assert {item.doc_id for item in best_partitions(view, ASKED, 2)} == {"trips", "house"}
-    assert [item.doc_id for item in best_partitions(view, ASKED, 2, ["trips"])] == ["house"]
 
 
 def test_a_text_of_a_document_is_shown_in_its_place_while_it_is_current() -> None:

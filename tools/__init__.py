@@ -14,7 +14,7 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec
 
 from infinimem.log import log
 from infinimem.spec import load, plugins, unusable
-from infinimem.store.view import View
+from infinimem.store.view import View, only
 
 from .tool import (
     LINE_LENGTH,
@@ -70,6 +70,9 @@ class Toolbox:
     def __init__(self, view: Callable[[], View]) -> None:
         self._view = view
 
+    def _seen(self, by: str | None) -> View:
+        return only(self._view(), {by}) if by else self._view()
+
     # What a search needs is imported with the first one.
 
     @_checked
@@ -80,6 +83,8 @@ class Toolbox:
         context_lines: Context = 3,
         ignore_case: bool = True,
         scope: Scope = "default",
+        by: str | None = None,
+        offset: Annotated[int, Rule(0)] = 0,
     ) -> Result:
         """Find a regular expression (RE2 syntax, case-insensitive) in every document. Good for names,
         numbers, dates and exact words. Gives document id, line number, day, speaker and words, and the lines
@@ -92,10 +97,12 @@ class Toolbox:
             ignore_case: whether upper and lower case are the same
             scope: default: live memory and notes; archive: superseded lines; all: both; evidence: what was
                 said; journal: what consolidations did
+            by: only lines of "user", "AI", "tool" or "human", or of the speaker of that name
+            offset: how many matches to pass over
         """
         from .grep import grep
 
-        return grep(self._view(), pattern, ignore_case, limit, context_lines, scope=scope)
+        return grep(self._seen(by), pattern, ignore_case, limit, context_lines, scope=scope, offset=offset)
 
     @_checked
     def grep_doc(
@@ -121,6 +128,9 @@ class Toolbox:
         k: Annotated[int, Rule(1, 50)] = 10,
         scope: Scope = "default",
         full: bool = False,
+        by: str | None = None,
+        offset: Annotated[int, Rule(0)] = 0,
+        arc: bool = False,
     ) -> Result:
         """Rank the sections of all documents by how well they answer a query (BM25, stemmed words in any
         order). Gives document id, heading and the best lines of each, some 40 in all: number, day, speaker,
@@ -132,10 +142,15 @@ class Toolbox:
             scope: default: live memory and notes; archive: superseded lines; all: both; evidence: what was
                 said; journal: what consolidations did
             full: whether sections are shown whole
+            by: only lines of "user", "AI", "tool" or "human", or of the speaker of that name
+            offset: how many sections to pass over
+            arc: in place of sections, what was said about it in all sessions, in order of time: for a
+                summary, an order, how something developed
         """
-        from .search import search
+        from .search import course_of, search
 
-        return search(self._view(), query, k, scope, full)
+        view = self._seen(by)
+        return course_of(view, query) if arc else search(view, query, k, scope, full, offset)
 
     @_checked
     def list_docs(

@@ -25,9 +25,10 @@ def grep(
     context_lines: int,
     scope: str = "all",
     doc_id: str | None = None,
+    offset: int = 0,
 ) -> Result:
-    """Return the first matches with the lines around, as many as fit, and the number of all; in one document
-    alone, whatever scope it is in, or in all. A pattern that matches nothing is taken as it stands.
+    """Return matches from `offset` on with the lines around, as many as fit, and the number of all; in one
+    document alone, whatever scope it is in, or in all. A pattern that matches nothing is taken as it stands.
 
     Raises:
         DocumentNotFound: no document, or several, answer to that id.
@@ -38,19 +39,23 @@ def grep(
     if document:
         find = partial(first_matches, [document])
     compiled = compile_pattern(pattern, ignore_case)
-    found = _below_headers(view, partial(find, compiled), limit)
+    found = _below_headers(view, partial(find, compiled), offset + limit)
     if not found.total and compiled.is_expression:
         compiled = compile_pattern(pattern, ignore_case, literal=True)
-        found = _below_headers(view, partial(find, compiled), limit)
+        found = _below_headers(view, partial(find, compiled), offset + limit)
     listed: list[dict[str, Any]] = []
     size = 0
-    for match in found.first:
+    for match in found.first[offset:]:
         if size < RESULT_LENGTH:
             row = _row(match, compiled, header_end(view, match.document), context_lines)
             size += sum(map(len, [row["text"], *row["before"], *row["after"]]))
             listed.append(row)
     result: Result = {"doc_id": document.id} if document else {}
-    result |= {"matches": listed, "total_matches": found.total, "truncated": found.total > len(listed)}
+    result |= {
+        "matches": listed,
+        "total_matches": found.total,
+        "truncated": found.total > offset + len(listed),
+    }
     return {**result, "notes": [shown(note) for note in compiled.notes]} if compiled.notes else result
 
 

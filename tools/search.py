@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from infinimem import tokens
+from infinimem.index.arcs import course
 from infinimem.index.search import searcher
+from infinimem.markdown.characters import one_line
 from infinimem.markdown.document import Document
 from infinimem.model import Retrieved
 from infinimem.store.view import View
 from infinimem.terms import Analyzer, analyzer
 
-from .tool import LINE_LENGTH, Result, closest, scope_of, shown
+from .tool import LINE_LENGTH, RESULT_LENGTH, Result, closest, scope_of, shown
 
 SNIPPET = 200
 """Tokens that are shown of a section, about."""
@@ -24,11 +26,11 @@ LINES = 4
 """Rows that are shown for each section that is asked for, of all together; those of the best are more."""
 
 
-def search(view: View, query: str, k: int, scope: str, full: bool) -> Result:
-    """Blocks by score, each with its best lines and their neighbours, or `full`."""
+def search(view: View, query: str, k: int, scope: str, full: bool, offset: int) -> Result:
+    """Blocks by score, each with its best lines and their neighbours, or `full`; `offset` are passed over."""
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
-    blocks = searcher(view).blocks(query, k, scope_of(scope))
+    blocks = searcher(view).blocks(query, offset + k, scope_of(scope))[offset:]
     hits: list[dict[str, Any]] = []
     left = LINES * max(k, 10) - len(blocks)
     for after, block in zip(reversed(range(len(blocks))), blocks, strict=True):
@@ -36,6 +38,17 @@ def search(view: View, query: str, k: int, scope: str, full: bool) -> Result:
         hits.append(_hit(view.document(block.doc_id), block, terms, words, None if full else room))
         left -= sum(bool(row.strip()) for row in hits[-1]["snippet"].split("\n"))
     return {"hits": hits}
+
+
+def course_of(view: View, query: str) -> Result:
+    """The course of something as rows: a document and a day, then what was said there."""
+    lines, above = list[str](), ""
+    for item in course(view, query, RESULT_LENGTH // 6):
+        head = f"{item.doc_id} {(item.time or '')[:10]}".rstrip()
+        lines += [head] if head != above else []
+        lines.append(f"  {item.start_line} {item.speaker or item.source}: {one_line(item.text)}")
+        above = head
+    return {"hits": [], "rows": lines}
 
 
 def _hit(

@@ -218,13 +218,16 @@ def _show_trace(out: Output, trace: Iterable[Stage]) -> None:
 @command()
 @words("question")
 @click.option("--budget", type=COUNT, metavar="TOKENS", help="At most this many tokens of evidence.")
+@click.option("--arc", is_flag=True, help="What was said about it in all sessions, in order of time.")
 @_sources
 @snapshot_options
-def retrieve(options: Options, question: str, budget: int | None, sources: tuple[str, ...]) -> None:
+def retrieve(
+    options: Options, question: str, budget: int | None, arc: bool, sources: tuple[str, ...]
+) -> None:
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     out = options.out
-    evidence = options.snapshot(options.reading()).retrieve(question, budget, sources or None)
+    evidence = options.snapshot(options.reading()).retrieve(question, budget, sources or None, arc)
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
         out.say("nothing is found that fits the budget" if budget else "nothing is found")

@@ -42,9 +42,10 @@ def common_terms() -> frozenset[str]:
     return frozenset(term for word in STOP_WORDS | listed("common") for term in tokens(word))
 
 
-def asks(what: Literal["all", "past", "when", "my words"], question: str) -> bool:
-    """Tell whether a question asks for "all", the order of things or how something went; for the "past";
-    for a time ("when"); or for what the user said and not what was replied ("my words")."""
+def asks(what: Literal["advice", "all", "ever", "past", "when", "my words"], question: str) -> bool:
+    """Tell whether a question asks for "advice"; for "all", the order of things or how something went; for an
+    experience ("ever"); for the "past"; for a time ("when"); or for what the user said and no reply ("my
+    words")."""
     return re.search(any_of(f"asks {what}"), question, re.IGNORECASE) is not None
 
 
@@ -59,8 +60,16 @@ _BEFORE_NUMBER = re.compile(rf"\b{any_of('before numbers')}\.\Z", re.IGNORECASE)
 _NUMBER = re.compile(
     rf"[\"'“‘(\[]?(?:\d|(?:{'|'.join(MONTHS)}|Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember)\b)"
 )
+_CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _NUMERAL = re.compile(r"\s*\(?\d{1,6}\.")
 _SPEAKER = re.compile(r"\A([^\W\d_][\w .'’-]{0,39}): ")
+
+
+def without_code(text: str, mark: str, least: int = 0) -> str:
+    """Return a text with a mark for each block of code from so many characters on; as it is, if it is nothing
+    else."""
+    said = _CODE.sub(lambda block: mark if len(block[0]) > least else block[0], text)
+    return said if re.search(r"\w", said) else text
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -150,6 +159,7 @@ def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
     if span is None:
         return False
     for text, said in told:
+        text = _RATE.sub(" , ", text)
         times = mentions(text, said) if said else []
         for first, last in (meant for mention in times for meant in mention.spans):
             slack = timedelta(days=1 + (last - first).days // 7)
@@ -340,4 +350,6 @@ _TABLE: tuple[tuple[str, _Reader], ...] = (
     (rf"\b(?P<whose>(?:the|my|our|his|her|their|your) )?{_WHICH} {_PERIOD}\b(?P<of> of\b)?", _beside),
     (rf"\b(?:{_WHICH} |on |since |by |until ){_WEEKDAY}\b(?! (?:of|\w+(?:ing|noon|ght)s)\b)", _weekday),
 )
+_RATE = re.compile(rf"\b\d+ \w+ in an? {_UNIT}\b", re.IGNORECASE)
+"""How often something happens, or how fast: no time of it."""
 _PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), read) for pattern, read in _TABLE)

@@ -118,7 +118,9 @@ class Words:
     ) -> Query | None:
         """Return what finds the rows with any of these terms, scored by weights of fields, of terms whatever
         the field, and of pairs of terms side by side in a row's own text."""
-        count, held = len(self), []
+        # tantivy counts deleted rows until their segment is merged; all rows but a note's blocks hold dummies
+        count = max(len(self), self.frequency(OWN, DUMMY))
+        held = []
         for field, factor in fields.items():
             for term, weight in weights.items():
                 if frequency := self.frequency(field, term):

@@ -73,7 +73,7 @@ def turn(entry: Entry, text: str) -> dict[str, str | None]:
 SELECT = task("select", "question docs limit", 512, "where:select", ids=IDS)
 """Documents to read in full, by their summaries (prompt S)."""
 
-ANSWER = task("answer", "question evidence now", 512, "tell:answer", answer=TEXT, cites=IDS)
+ANSWER = task("answer", "question evidence now", 2048, "tell:answer", answer=TEXT, cites=IDS)
 """Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [line, …]}], best first, where a line is a
 fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
 signed. `cites` names the lines relied upon. Kinds of records that are shown apart are further variables."""
@@ -196,6 +196,9 @@ def _lines(value: Any) -> Iterator[str]:
     elif "span" in value:
         yield one_line(f"{value['doc_id']} {value['span']}")
         yield from _evidence(value["lines"])
+    elif "day" in value:
+        yield value["day"]
+        yield from _evidence(value["lines"], {"time": value["day"]})
     elif {"id", "summary"} <= value.keys() <= {"id", "title", "summary"}:
         yield one_line(": ".join(filter(None, (value["id"], value.get("title"), value["summary"]))))
     else:
@@ -217,9 +220,8 @@ def _is_said(value: Mapping[str, Any]) -> bool:
     return {"id", "text"} <= value.keys() and "keywords" not in value
 
 
-def _evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The lines of a document: of a line's day and speaker what the line above it does not share."""
-    above = None
+def _evidence(rows: Iterable[Mapping[str, Any]], above: Mapping[str, Any] | None = None) -> Iterator[str]:
+    """The lines of a document or a day: of a line's day and speaker what is not that of the line above."""
     for row in rows:
         if "text" in row:
             yield _line(row, above)

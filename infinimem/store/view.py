@@ -482,8 +482,14 @@ def unsigned_source(view: View, doc_id: str) -> Source:
 
 
 def only(view: View, sources: Collection[str]) -> View:
-    """Return the same library with nothing in it but what came from these sources."""
-    return _showing(view, lambda entry: entry.source in sources, sources)
+    """Return the same library with nothing in it but what came from these sources, or speakers."""
+
+    def keeps(entry: Entry) -> bool:
+        named = entry.source in sources or entry.fields.get("speaker") in sources
+        said = () if named else filter(None, map(view.entry, entry.origin))
+        return named or any(place.entry.fields.get("speaker") in sources for place in said)
+
+    return _showing(view, keeps, sources)
 
 
 def only_project(view: View, project: str) -> View:

@@ -26,11 +26,14 @@ from infinimem.grounding.sentences import (
     sentences,
     settled,
     tells_of_past,
+    without_code,
 )
 from infinimem.terms import STOP_WORDS, fold, tokens
 
 WORDS, LONGEST = 60, 1000
 """Words of an entry, about; characters of one at most."""
+SNIPPET = 200
+"""Characters of a block of code up to which it is kept like other words: a command, an error."""
 LONG = 8
 """Words of an exclamation that is more than praise."""
 NO_TOPIC = "#"
@@ -101,7 +104,7 @@ def statements(
         echoes = told if turn["role"] != "user" else set()
         answers = before.rstrip().endswith("?")
         before = turn["text"]
-        for block in _BLOCK.split(before):
+        for block in _BLOCK.split(without_code(before, "\n\n", SNIPPET)):
             run, kind, end = list[str](), None, 0
             whole = sentences(" ".join(_BULLET.sub("", block).split()))
             for piece in (*(part for one in whole for part in wrap(one, LONGEST)), ""):

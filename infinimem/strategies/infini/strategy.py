@@ -49,10 +49,9 @@ from infinimem.strategies.infini.topics import heading_of, movable, seqs_of
 from infinimem.strategies.readers.pipeline import (
     READERS,
     Trace,
+    arc,
     best_that_fit,
     collect,
-    pack,
-    spread,
     with_beside,
 )
 from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, ends_exchange, unreadable
@@ -225,11 +224,10 @@ class Infini:
 
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
-        trace = Trace()
         if asks("all", query):
-            lines = pack(spread(view, query), budget)
-        else:
-            lines = best_that_fit(partial(searcher(view).entries, query), budget)
+            return arc(view, query, budget)
+        trace = Trace()
+        lines = best_that_fit(partial(searcher(view).entries, query), budget)
         return trace.evidence(with_beside(view, query, lines, budget), query)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:

@@ -21,19 +21,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from itertools import chain, zip_longest
+from itertools import chain
 from time import perf_counter
 from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import DocumentNotFound, UsageError
 from infinimem.grounding.sentences import asks
+from infinimem.index.arcs import PEOPLE, beside, course, shortened, telling
 from infinimem.index.pieces import LONG, Pieces
+from infinimem.index.questions import asked_of
 from infinimem.index.search import searcher
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
@@ -62,16 +64,21 @@ RANKED, MOST = 50, 200
 """Pieces that are ranked for a budget: at first, and where they leave room."""
 ROOM = 16
 """Tokens; what is shorter is hardly worth a place."""
-CANDIDATES = 2000
-"""Lines that are looked at: of a long message dozens are near to a question."""
+COURSE = 7000
+"""Tokens of a course at most; an eighth of a budget is left to search on."""
 STANDING_TOKENS = 200
-"""Of instructions, and as much of preferences, at most; of a small budget a quarter and an eighth."""
-SUPERSEDED_TOKENS = 200
+"""Of instructions, and as much of preferences, at most; of a small budget a quarter each."""
+SUPERSEDED_TOKENS, BESIDE_TOKENS = 200, 300
+WISHES = "prefer like want"
+"""Words of a preference, which is shown by the part that has them."""
 FIRST = 5
 """Pieces that stay before the user's wishes: who takes few of a ranking takes what was asked for."""
 FLOOR = 0.3
 """Of the best entry's score; what has less is not shown. It costs 0.1 % of LoCoMo's gold turns in 1,024
 tokens and saves 8 % of the tokens; 0.4 costs 0.6 %."""
+ARC = "arc"
+"""The stage by which evidence is known as a course, which is shown in order of time."""
+
 MANY = 300
 """Documents and uncited turns up to which each partition is looked at; of more the index ranks."""
 K1, B = 1.5, 0.75
@@ -84,21 +91,27 @@ Call = Mapping[str, Any]
 def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Evidence:
     """Return evidence for an answer, within a budget of tokens; UsageError for a reader that is none.
 
-    Where a question asks for the order of things or for a summary, half of the budget is kept for lines from
-    the whole library, but by the paper's agent.
+    Where a question asks for the order of things, or for a summary, that is their course, whoever reads, but
+    for the paper's agent.
     """
     if reader not in _READERS:
         raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
-    whole = asks("all", question)
+    first = budget
     if search(view, question, reader):
-        # Where the whole is asked for, it begins with half: no search for a word finds what is missing.
-        budget = min(budget, max(ROUND, budget // 2) if whole else ROUND)
-        reader = "bm25"
-    request = _Request(llm, view, question, budget, Trace())
+        first, reader = min(budget, ROUND), "bm25"
+    if asks("all", question) and reader != "agent":
+        return arc(view, question, min(COURSE, budget - budget // 8))
+    request = _Request(llm, view, question, first, Trace())
     found = _READERS[reader](request)
-    if whole and reader != "agent":
-        found = [*pack(found, budget // 2), *spread(view, question)]
-    return request.trace.evidence(_assembled(view, question, found, budget))
+    return request.trace.evidence(_assembled(request, found, budget))
+
+
+def arc(view: View, question: str, budget: int) -> Evidence:
+    """Return as evidence the course of something, in order of time, and the wishes that concern it."""
+    trace, wishes = Trace(), standing(view, question, budget)
+    lines = course(view, question, budget - size(wishes))
+    trace.add(Stage(ARC, (question,), candidates(lines)))
+    return trace.evidence([*lines, *wishes], question)
 
 
 @dataclass(frozen=True)
@@ -116,8 +129,17 @@ class _Request:
 
 
 def _entries(request: _Request) -> list[Retrieved]:
-    ranked = partial(searcher(request.view).entries, request.question)
-    return request.note("entries", near(best_that_fit(ranked, request.budget)))
+    view, question = request.view, request.question
+
+    def ranked(limit: int) -> list[Retrieved]:
+        return shortened(view, question, near(searcher(view).entries(question, limit)))
+
+    if not asked_of(question, ()).oneself:
+        return request.note("entries", best_that_fit(ranked, request.budget))
+    items = ranked(MOST)  # of who asks for what they said themselves
+    own = pack((item for item in items if item.source in PEOPLE), request.budget * 3 // 4)
+    others = pack((item for item in items if item.source not in PEOPLE), request.budget - size(own))
+    return request.note("entries", sorted([*own, *others], key=items.index))
 
 
 def _hybrid(request: _Request) -> list[Retrieved]:
@@ -183,15 +205,17 @@ def _bodies(request: _Request, doc_ids: Iterable[str], budget: int) -> list[Retr
     return [item for item in found if item.text.strip()]
 
 
-def _assembled(view: View, question: str, items: list[Retrieved], budget: int) -> list[Retrieved]:
-    """What the answer is read from: the items, best first, with what belongs beside them, then the newest
-    entries of CURRENT, where the strategy has one; up to a quarter of the budget is kept for those."""
+def _assembled(request: _Request, items: list[Retrieved], budget: int) -> list[Retrieved]:
+    """What the answer is read from: the items, best first, then the newest entries of CURRENT, where the
+    strategy has one, which get up to a quarter of the request's budget; what belongs beside them may go
+    beyond that."""
+    view, first = request.view, request.budget
     kept = view.spec.buffer is not None and CURRENT in view
     newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
     newest = newest[: -RECENT - 1 : -1]
-    room = min(budget // 4, size(newest))
-    found = with_beside(view, question, pack(items, budget - room), budget - room)
-    return pack([*found, *newest], budget)
+    room = min(first // 4, size(newest))
+    found = with_beside(view, request.question, pack(items, first - room), budget - room)
+    return pack([*found, *pack(newest, room)], budget)
 
 
 # ── searching on ────────────────────────────────────────────────────────────────────────────────
@@ -218,6 +242,10 @@ class Search:
         self.rounds_left = view.settings.reader.max_iterations - 1 + self.last
         self.reply: Reply | None = None
         """The one that ended it, if one did."""
+        self.cited: frozenset[str] = frozenset()
+        """Lines that the last reply wants to see again; if it names none, all of them."""
+        self.is_course = False
+        """Whether what the last round brought is one."""
 
     def rounds(
         self, llm: LLM, variables: Mapping[str, Any], shown: Iterable[Retrieved], budget: int, trace: Trace
@@ -231,8 +259,10 @@ class Search:
             if self._ends(reply.data or {}):
                 self.reply = reply
                 return
+            self.cited = frozenset(name.strip(" #[]<>") for name in (reply.data or {}).get("cites", ()))
             calls = (reply.data or {}).get("calls", [])[:CALLS]
-            left = min(budget - size(shown), ROUND)
+            self.is_course = any(_is_course(call) for call in calls)
+            left = min(budget - size(shown), COURSE if self.is_course else ROUND)
             new: list[Retrieved] = []
             news = False
             for made, call in enumerate(calls):
@@ -268,6 +298,9 @@ class Search:
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
         """What a search finds as entries; of other results the lines, matches first."""
         if call["name"] == "search" and "hits" in result:
+            if _is_course(call):
+                yield from course(self._view, str(call["arguments"]["query"]), COURSE)
+                return
             scope = scope_of(call["arguments"].get("scope") or "default")
             query = str(call["arguments"]["query"])
             yield from near(searcher(self._view).entries(query, FIRST, scope))
@@ -339,6 +372,10 @@ def _places(piece: Retrieved) -> set[str]:
     return {f"{piece.doc_id}:{line} {part}" for line in range(piece.start_line, piece.end_line + 1)}
 
 
+def _is_course(call: Call) -> bool:
+    return call["name"] == "search" and str(call["arguments"].get("arc")).lower() in ("true", "1")
+
+
 def _asked(call: Call) -> str:
     return f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
 
@@ -349,8 +386,9 @@ def _told(call: Call, result: Result, kept: int, count: int) -> list[str]:
         return [f"{_asked(call)}: {result['error']}"]
     if "docs" in result or "rows" in result:
         return [_asked(call), *rows(result)]
-    new = f"{kept} new lines" if kept == count else f"{kept} of {count} new lines"
-    return [f"{_asked(call)}: {new}", *result.get("notes", ())]
+    new = f"{kept} new lines" if kept == count else f"{kept} of {count} new lines, the rest on asking again"
+    more = ["it has more: give an offset"] if result.get("truncated") else []
+    return [f"{_asked(call)}: {new}", *more, *result.get("notes", ())]
 
 
 # ── packing a budget ────────────────────────────────────────────────────────────────────────────
@@ -408,24 +446,6 @@ def ranked(
 # ── lines, and what belongs beside them ─────────────────────────────────────────────────────────
 
 
-def spread(view: View, question: str) -> list[Retrieved]:
-    """Return lines for the order of things, or a summary: the first are from as many sessions and turns as
-    can be; of a question about what the user said the user's own, if there are any."""
-    found = searcher(view).entries(question, CANDIDATES)
-    if asks("my words", question):
-        found = [item for item in found if item.source in ("user", "human")] or found
-    by_turn = _by_turns(found, lambda item: item.origin[:1] or (item.doc_id, item.start_line))
-    return _by_turns(by_turn, lambda item: (view.entry(next(iter(item.origin), 0)) or item).doc_id)
-
-
-def _by_turns(items: Iterable[Retrieved], of: Callable[[Retrieved], Hashable]) -> list[Retrieved]:
-    """The first of each group, then the second of each; groups and what is in them keep their order."""
-    groups: dict[Hashable, list[Retrieved]] = {}
-    for item in items:
-        groups.setdefault(of(item), []).append(item)
-    return [item for row in zip_longest(*groups.values()) for item in row if item is not None]
-
-
 def with_beside(view: View, question: str, items: Sequence[Retrieved], budget: int) -> list[Retrieved]:
     """The pieces, best first, with what the user asked for once and for all, and with what they replaced if
     the question is about the past, within a budget of tokens."""
@@ -434,23 +454,25 @@ def with_beside(view: View, question: str, items: Sequence[Retrieved], budget: i
     found = [
         piece for item in items for piece in (item, *(old for seq in item.seqs for old in past.get(seq, ())))
     ]
-    wishes = standing(view, question, budget)
-    return pack([*found[:FIRST], *wishes, *found[FIRST:]], budget) if wishes or past else list(items)
+    more = pack(beside(view, question, items[:FIRST]), min(BESIDE_TOKENS, budget // 4))
+    return pack([*found[:FIRST], *more, *standing(view, question, budget), *found[FIRST:]], budget)
 
 
 def standing(view: View, question: str, budget: int) -> list[Retrieved]:
-    """Return the newest instructions, and the preferences that share a word with the question, within a
-    share."""
+    """Return the newest instructions, and the preferences that share a word with the question, or all if it
+    asks for advice, within a share."""
     if STANDING not in view or view.group(STANDING) != "live":  # another strategy's
         return []
     search, document = searcher(view), view.document(STANDING)
     lines = search.order(question, search.entries_at(STANDING, 1, len(document.lines)))
     always = [line for line in lines if line.headings[-1:] == (INSTRUCTIONS,)]
-    others = (line for line in lines if line not in always and line.score)
+    advised = asks("advice", question)
+    others = (line for line in lines if line not in always and (line.score or advised))
+    others = (replace(line, text=telling(f"{WISHES} {question}", line.text)) for line in others)
     newest = sorted(always, key=lambda line: (line.time or "", line.seqs), reverse=True)
     return [
         *pack(newest, min(STANDING_TOKENS, budget // 4)),
-        *pack(others, min(STANDING_TOKENS, budget // 8)),
+        *pack(others, min(STANDING_TOKENS, budget // 4)),
     ]
 
 
