@@ -378,10 +378,15 @@ class Library:
             state.note(self.files, drawn, lambda: view.processed)
         return self.sign(done, view, "stamp")
 
-    def by_hand(self, change: Callable[[View], Rendered]) -> Receipt:
-        """Do what a person does to a line; what somebody typed before is taken in first."""
+    def by_hand(self, change: Callable[[View, Callable[[], int]], Rendered]) -> Receipt:
+        """Do what a person does to a line; `change` is given what gives a new one its seq. What people
+        typed before is taken in first; what `change` refuses leaves no trace."""
+        self.demand_initialised()
+        change(self.view(), lambda: 1)
         self.adopt_edits()
-        return self.written(lambda view: self.sign(change(view), view, "edit"))
+        return self.written(
+            lambda view: self.sign(change(view, lambda: self.allocate(1, view)), view, "edit")
+        )
 
     def sign(self, done: Rendered, view: View, op: str) -> Receipt:
         """Commit what is signed anew of people's lines, which stay where they are."""
