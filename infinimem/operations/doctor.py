@@ -21,7 +21,6 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.grounding.claims import find_duplicates
-from infinimem.markdown.signature import resigned
 from infinimem.model import CURRENT, Finding, Located
 from infinimem.operations import checks
 from infinimem.operations.git import uncommitted
@@ -130,7 +129,7 @@ def repair(library: Library) -> list[Finding]:
         with library.locked() as view:
             documents = map(view.document, tracked(view))
             places = (place for document in documents for place in document.entries)
-            outdated = ((p, resigned(p.entry, without(p.entry, "when"))) for p in checks.outdated(places))
+            outdated = ((p, without(p.entry, "when")) for p in checks.outdated(places))
             library.sign(rewrite(view, outdated, "undated"), view, "undate")
     left = {_kind(finding) for finding in examine(library, sys.maxsize)}
     return [finding for finding in findings if _kind(finding) not in left]

@@ -15,14 +15,7 @@ from dataclasses import dataclass, field, replace
 from infinimem.errors import UsageError
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import (
-    block_id,
-    format_entry,
-    format_seqs,
-    parse_entry,
-    resigned,
-    text_start,
-)
+from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
 from infinimem.model import BUFFERS, Entry, Located, ReceiptRow
 from infinimem.store.line_map import reading
 from infinimem.store.lines import drawn_from, former
@@ -304,10 +297,11 @@ def without(entry: Entry, key: str) -> Entry:
     return replace(entry, fields={name: value for name, value in entry.fields.items() if name != key})
 
 
-def rewrite(view: View, lines: Iterable[tuple[Located, str]], why: str) -> Rendered:
-    """Have lines read otherwise; the receipt quotes them as they were."""
+def rewrite(view: View, lines: Iterable[tuple[Located, Entry]], why: str) -> Rendered:
+    """Have lines read as these entries do; the receipt quotes them as they were."""
     done, instead = Rendered(), dict[str, dict[int, str]]()
-    for place, line in lines:
+    for place, entry in lines:
+        line = resigned(place.entry, entry)
         instead.setdefault(place.doc_id, {})[place.seq] = line
         done.quoted.append(place.entry.line)
         done.rows.append(ReceiptRow(place.seq, place.doc_id, place.doc_id, why))
@@ -319,10 +313,8 @@ def rewrite(view: View, lines: Iterable[tuple[Located, str]], why: str) -> Rende
 
 def edit(view: View, seq: int, text: str) -> Rendered:
     """Have a fact say something else, on one line, as a person's own."""
-    place, end = _standing(view, seq), block_id(seq)
-    line, old = resigned(place.entry, of_person(place.entry)), place.entry.line
-    new = f"{line[: text_start(line)]}{_person_text(text)}{end * old.endswith(end)}"
-    return rewrite(view, [(place, new)], "edited")
+    place = _standing(view, seq)
+    return rewrite(view, [(place, replace(of_person(place.entry), text=_person_text(text)))], "edited")
 
 
 def pin(view: View, seq: int, pinned: bool) -> Rendered:
@@ -331,7 +323,7 @@ def pin(view: View, seq: int, pinned: bool) -> Rendered:
     new = without(place.entry, "pin")
     if pinned:
         new = replace(new, fields={**new.fields, "pin": "yes"})
-    return rewrite(view, [(place, resigned(place.entry, new))], "pinned" if pinned else "unpinned")
+    return rewrite(view, [(place, new)], "pinned" if pinned else "unpinned")
 
 
 def write(view: View, doc_id: str, text: str, time: str, next_seq: Callable[[], int]) -> Rendered:
