@@ -1,7 +1,6 @@
 """`Memory` for programs that run an event loop: each method does its work in a thread.
 
-Calls may run side by side. One that is cancelled is no longer waited for, and goes on in its thread to its
-end.
+A call that is cancelled goes on in its thread to its end.
 """
 
 from __future__ import annotations

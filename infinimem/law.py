@@ -66,12 +66,8 @@ def verify(
     same: Same,
     files: Sequence[str] | None = None,
 ) -> Verdict:
-    """Check a plan against the lines as they are.
-
-    `roots` are the strategy's folders, `files` those of its whole files, where they are others; `approved`
-    are lines whose archiving a person approved: nothing else is let pass, and one that may not be archived
-    stays.
-    """
+    """Check a plan against the lines as they are; `roots` are the strategy's folders, `files` those of its
+    whole files, where they are others, `approved` lines whose archiving a person approved."""
     times = Counter(move.seq for move in plan.moves)
     refused = [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
     for move in plan.moves:

@@ -1,9 +1,8 @@
 """Settings: what infinimem.toml may say, with defaults; which are in force, and where each comes from.
 
-infinimem.toml is owned by people and never written back. What is harmless comes from the library's own. What
-decides where keys, questions or conversations go, or what is run, comes from the first of: the environment,
-config.toml of this user, and infinimem.toml if its owner trusts it (user_folders.py). `git` of config.toml
-counts in libraries of this user alone. Options of a call go before all of these.
+infinimem.toml is owned by people and never written back. What is harmless comes from the library's own. All
+else comes from the first of: the environment, config.toml of this user, and infinimem.toml if its owner
+trusts it (user_folders.py).
 """
 
 from __future__ import annotations
@@ -235,8 +234,8 @@ def parse_values(data: bytes, where: str = SETTINGS) -> dict[str, object]:
 
 
 def _with_preset(values: Mapping[str, object]) -> dict[str, object]:
-    """Return the values with those of the preset that they name; given ones stand, and none that needs trust
-    comes of a preset. Other strategies, which may be asked beside it, have theirs for their own groups."""
+    """Return the values with those of the preset that they name, for all strategies; given ones stand, and
+    none that needs trust comes of a preset."""
     name, strategy = values.get("preset"), str(values.get("strategy", Settings.strategy))
     presets = strategies()[strategy].presets
     if name and name not in presets:
@@ -368,11 +367,8 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Configuration:
-    """Settings that are in force, by name, with their origins: a variable's name, or a file's.
-
-    Those `suspended` would act if the library were trusted; `proposed` are all that infinimem.toml gives and
-    that are not harmless.
-    """
+    """Settings in force, by name, with their origins: a variable's name, or a file's. Those `suspended` would
+    act if the library were trusted; `proposed` are all of infinimem.toml that are not harmless."""
 
     values: Mapping[str, object] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -396,10 +392,7 @@ class Configuration:
 
 def configuration(data: bytes = b"", library: Path | None = None, *, trusted: bool = False) -> Configuration:
     """Return what is in force for a library, or for a call that needs none; `trusted` if the caller vouches.
-
-    Raises:
-        SettingsError, FormatTooNew: a file or a variable cannot be used.
-    """
+    SettingsError or FormatTooNew if a file or a variable cannot be used."""
     given = parse_values(data, str(library / SETTINGS) if library else SETTINGS)
     proposed = {name: value for name, value in given.items() if not is_harmless(name, value)}
     if library and proposed and not trusted:

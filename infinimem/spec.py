@@ -83,11 +83,8 @@ def _read(text: str, groups: dict[str, dict[str, str]]) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of records: whole files without signed lines, whose headers name what they come from.
-
-    Their ids have the prefix and the seq of the first turn ("u-000213-01"); `source` is what a header calls
-    another record that it was made of, `prose` text of its own; `alone`: no two of them hold one turn.
-    """
+    """A kind of records: whole files without signed lines, with ids like "u-000213-01". `source` is what a
+    header calls another record that it was made of; `alone`: no two of them hold one turn."""
 
     name: str
     prefix: str
@@ -99,11 +96,8 @@ class Kind:
 
 @dataclass(frozen=True)
 class Way:
-    """How a method in `infinimem bench` works: the readers whose evidence is ranked, and answered from.
-
-    None stands for `Memory.retrieve`, "search" for the search tool over notes. Unless it `draws`, nothing is
-    made of what was said.
-    """
+    """How a method in `infinimem bench` works: readers whose evidence is ranked, and answered from; None is
+    `Memory.retrieve`, "search" the search tool. Unless it `draws`, nothing is made of what was said."""
 
     strategy: str
     ranked_by: str | None = None
@@ -229,10 +223,8 @@ def _faults(name: str, spec: object, others: Mapping[str, StrategySpec]) -> Iter
 
 @dataclass(frozen=True)
 class Folders:
-    """Folders of all strategies, each group to be given to `str.startswith`, and a pattern of records' names.
-
-    What the program writes is `owned`; `whole` are those of files without signed lines.
-    """
+    """Folders of all strategies, for `str.startswith`, and a pattern of records' names; `owned` are those
+    that the program writes, `whole` those of files without signed lines."""
 
     owned: tuple[str, ...]
     texts: tuple[str, ...]

@@ -25,12 +25,8 @@ class Call(NamedTuple):
 
 
 class ScriptedLLM:
-    """Answers each task from a script and records the calls.
-
-    A script is a task's answers in order, or a function of its variables that answers any number of calls.
-    Dicts and texts are read like a real model's reply, so a script can be wrong in every way that a model
-    can.
-    """
+    """Answers each task from a script and records the calls. A script is a task's answers in order, or a
+    function of its variables; dicts and texts are read like a real model's reply."""
 
     def __init__(self, scripts: Mapping[str, Script], *, name: str = "scripted") -> None:
         self.name = name
@@ -40,8 +36,7 @@ class ScriptedLLM:
         self._lock = Lock()
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """Answer from the script, or raise what it holds; AssertionError if it has no further answer for this
-        task."""
+        """Answer from the script, or raise what it holds; AssertionError if it has no further answer."""
         tasks.check(task.name, task.variables, variables)
         self.calls.append(Call(task.name, variables))
         script = self._scripts.get(task.name, ())

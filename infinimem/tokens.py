@@ -30,11 +30,8 @@ _loading = threading.Lock()  # the environment is one for all threads
 
 
 def count(text: str) -> int:
-    """Count the tokens of a text; special tokens written in it count as their characters.
-
-    No token reaches over the beginning of a line, so the lines of a long text are counted one by one: of a
-    document that grew, only what is new.
-    """
+    """Count the tokens of a text; special tokens written in it count as their characters. No token reaches
+    over the beginning of a line, so those of a long text are counted, and kept, one by one."""
     if len(text) <= _CACHED_LENGTH:
         return _cached(text)
     if not exact():

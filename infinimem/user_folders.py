@@ -147,8 +147,7 @@ def _read(file: Path) -> Trusted | None:
 
 
 def cache_folder(root: str, *parts: str) -> Path | None:
-    """Return the folder of a library's derived data, or one in it, its owner's alone; None if there can be
-    none."""
+    """Return the folder of a library's derived data, or one in it, its owner's alone, if there can be one."""
     top = user_folder("cache")
     if top is None:
         return None

@@ -34,10 +34,7 @@ def watch(
     memory: Memory, clock: Callable[[], float] = time.monotonic, *, signs: bool = True
 ) -> Iterator[DocumentChange]:
     """Report what changes from now on, as it happens; if it `signs`, what people typed is signed.
-
-    Raises:
-        LibraryError: the folder cannot be read any more, or the library not be written.
-    """
+    LibraryError if the folder cannot be read any more, or the library not be written."""
     return _watch(memory, _stamps(memory), clock, signs)  # taken now, not at the first `next`
 
 

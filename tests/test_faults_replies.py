@@ -25,7 +25,7 @@ from infinimem.strategies.infini.topics import unsupported, verbatim
 from infinimem.strategies.records.asking import IN_VAIN
 
 SETTINGS = {
-    "feed": ['"turn"', '"exchange"', '"chunk"'],
+    "feed": ['"turn"', '"chunk"'],
     "markdown_length": [200, 500, 5000],
     "plan_split_threshold": [200, 5000],
     "current_threshold": [300, 5000],

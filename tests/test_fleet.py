@@ -145,23 +145,23 @@ def test_a_lost_database_is_made_again_from_the_store(fleet: Fleet) -> None:
 # ── people ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_was_edited_outside_comes_back_and_what_both_changed_is_refused(
+def test_what_was_edited_outside_comes_back_unless_the_library_changed_meanwhile(
     fleet: Fleet, tmp_path: Path
 ) -> None:
     fleet.append("anna", [turn(1)])
     drain(fleet)
     for name in ("a", "b"):
         fleet.export("anna", tmp_path / name)
-    current = tmp_path / "a" / "CURRENT.md"
-    current.write_text(current.read_text() + "- I typed this.\n")
-    (tmp_path / "b" / "notes.md").write_text("# Mine\n")
-    assert fleet.import_("anna", tmp_path / "a") == 1
+        current = tmp_path / name / "CURRENT.md"
+        current.write_text(current.read_text() + "- I typed this.\n")
+        (tmp_path / name / "notes.md").write_text("# Mine\n")
+    assert fleet.import_("anna", tmp_path / "a") == 2
     fleet.append("anna", [turn(2)])
     drain(fleet)
-    assert fleet.import_("anna", tmp_path / "b") == 1
-    with pytest.raises(LibraryError, match=r"CURRENT\.md was changed in .* and in the fleet"):
-        current.write_text(current.read_text() + "- I typed more.\n")
-        fleet.import_("anna", tmp_path / "a")
+    before = fleet.home.fetch("anna")
+    with pytest.raises(LibraryError, match=r"the library changed since .* export anew"):
+        fleet.import_("anna", tmp_path / "b")
+    assert fleet.home.fetch("anna") == before
     fleet.append("anna", [turn(3)])
     drain(fleet)
     with fleet.open("anna") as memory:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infinimem.markdown import sections
 from infinimem.markdown.document import Document
-from infinimem.markdown.sections import Partition, partitions
+from infinimem.markdown.sections import Partition
 
 
-def words(text: str) -> int:
-    return len(text.split())
+def partitions(document: Document, limit: int) -> tuple[Partition, ...]:
+    """The partitions, were their limit so many words."""
+    with patch.multiple(sections, PARTITION_TOKENS=limit, estimate=lambda text: len(text.split())):
+        return sections.partitions(document)
 
 
 def cut(text: str, limit: int = 400, doc_id: str = "topics/n") -> list[tuple[str, str]]:
     """(headings, text) of each partition, for reading."""
-    found = partitions(Document.parse(doc_id, text.encode()), limit, words)
+    found = partitions(Document.parse(doc_id, text.encode()), limit)
     return [(" / ".join(partition.headings), partition.text) for partition in found]
 
 
@@ -49,7 +54,7 @@ def test_heading_blocks(text: str, blocks: list[tuple[str, str]]) -> None:
 
 def test_lines_count_from_the_top_of_the_file() -> None:
     document = Document.parse("topics/t", b"---\r\nid: x\r\n---\r\n\r\n# A\r\na \xff\r\n\r\n# B\r\nb\r\n")
-    assert partitions(document, 400, words) == (
+    assert partitions(document, 400) == (
         Partition(("A",), 5, 6, "# A\na \ufffd"),
         Partition(("B",), 8, 9, "# B\nb"),
     )
@@ -104,7 +109,7 @@ LINES = st.sampled_from(
 @given(st.lists(LINES, max_size=30), st.integers(1, 40), st.sampled_from(["notes/n", "evidence/e"]))
 def test_partitions_are_the_body_in_order(lines: list[str], limit: int, doc_id: str) -> None:
     document = Document.parse(doc_id, "\n".join(lines).encode())
-    found = partitions(document, limit, words)
+    found = partitions(document, limit)
     held = [number for partition in found for number in range(partition.start_line, partition.end_line + 1)]
     assert held == sorted(set(held))
     start = 0 if document.header.problem else document.header.end

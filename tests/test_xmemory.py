@@ -184,6 +184,14 @@ class TestThemes:
 
 
 class TestPeople:
+    def test_doctor_names_a_fact_that_two_themes_hold(self, tmp_path: Path) -> None:
+        memory = library(tmp_path, model())
+        memory.observe(turns("a @90", "b @90", "New c"))
+        theme = tmp_path / "xmemory/themes/xt-000001.md"
+        theme.with_stem("xt-000009").write_text(theme.read_text().replace("xt-000001", "xt-000009"))
+        errors = [(one.what.split(" too")[0], one.where) for one in memory.doctor() if one.level == "error"]
+        assert errors[0] == ("xf-000001-01 is in xt-000001", "xmemory/themes/xt-000009")
+
     def test_a_pinned_theme_takes_facts_while_there_is_room_and_is_neither_split_nor_merged(
         self, tmp_path: Path
     ) -> None:

@@ -29,11 +29,7 @@ def grep(
 ) -> Result:
     """Return matches from `offset` on with the lines around, as many as fit, and the number of all; in one
     document alone, whatever scope it is in, or in all. A pattern that matches nothing is taken as it stands.
-
-    Raises:
-        DocumentNotFound: no document, or several, answer to that id.
-        UsageError: the pattern is too large, or takes too long.
-    """
+    DocumentNotFound, or UsageError if the pattern is too large or takes too long."""
     document = view.document(view.resolve(doc_id)) if doc_id else None
     find: Callable[[Pattern, int], Found] = partial(search, view, scope_of(scope))
     if document:

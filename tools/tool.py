@@ -1,9 +1,8 @@
 """A tool: a function over the library that a model, a client or a person calls by name.
 
 Its JSON schema is derived from its signature and docstring, and arguments are checked against it: kinds are
-mended, ranges clamped and told. Whoever sits at the other end gets an answer or one line of error. Stored
-text is cut, made visible, and fenced so that it cannot pose as anything else. A model reads results as
-lines, which say only what the line above does not share: 7 2023-05-08 Ana: I moved to Lisbon last month.
+mended, ranges clamped and told. A model reads results as lines, which say only what the line above does not
+share: 7 2023-05-08 Ana: I moved to Lisbon last month.
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool of one library: its function, and the JSON schema of that one's arguments. `description` says
-    what it does and what comes back; `rows` gives a result's lines as text."""
+    """A tool of one library, with the JSON schema of its arguments; `rows` gives a result's lines as text."""
 
     name: str
     description: str
@@ -97,9 +95,8 @@ _TYPES: Mapping[Any, str] = {str: "string", int: "integer", bool: "boolean"}
 
 @cache
 def described(function: Callable[..., Result]) -> tuple[str, dict[str, Any]]:
-    """Return the description of a function, and the JSON schema of its arguments, of which its docstring
-    tells in "Args:". A type is str, int, bool or a Literal, or one of these or None; `Annotated` may add a
-    `Rule`."""
+    """Return a function's description and the JSON schema of its arguments, which "Args:" tells of. A type is
+    str, int, bool or a Literal, or one of these or None; `Annotated` may add a `Rule`."""
     head, _, told = (getdoc(function) or "").partition("\n\nArgs:\n")
     about = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", told, re.M)
     descriptions = {name: " ".join(text.split()) for name, text in about}
@@ -139,12 +136,8 @@ _PART = re.compile(r"(?s).{1,100}(?!\S)|.{1,100}")
 
 
 def shown(text: str, at: int = 0) -> str:
-    """Return one stored line: at most 500 characters, terminal and other control characters as visible
-    escapes.
-
-    What is left out is marked: "[120…] text […read on at offset 620 of 9000]"; `at` is the offset of what is
-    to be seen.
-    """
+    """Return at most 500 characters of a stored line, around offset `at`, control characters as escapes; what
+    is left out is marked: "[120…] text […read on at offset 620 of 9000]"."""
     start = min(max(at - LINE_LENGTH // 3, 0), max(len(text) - LINE_LENGTH, 0))
     return span(text, start, LINE_LENGTH)[0]
 
@@ -195,10 +188,7 @@ class ArgumentError(ValueError):
 
 def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the arguments to call with, and what was changed about them; ArgumentError if one cannot be
-    mended.
-
-    None counts as not given, as does "" where it is not required; an unknown name is ignored and told.
-    """
+    mended. None counts as not given, as does "" where it is not required."""
     properties: Mapping[str, Mapping[str, Any]] = schema["properties"]
     checked: dict[str, Any] = {}
     notes = [
@@ -264,11 +254,8 @@ def rows(
     dated: Callable[[str], str] | None = None,
     raw: Callable[[str, int], str] | None = None,
 ) -> Iterator[str]:
-    """Return the lines of a result of one of the five, whose last row is a total; or rows as they are.
-
-    With `ids` entries are told with their numbers; `dated` tells a day in other words; `raw` gives a line as
-    it stands in the file, and all are told so, blank ones too.
-    """
+    """Return the lines of a result of one of the five, whose last row is a total; or rows as they are. `ids`:
+    entries with their numbers; `dated` tells a day in other words; `raw` gives a line as in the file."""
     if "rows" in result:
         yield from map(shown, result["rows"])
         return

@@ -5,9 +5,8 @@
     /memories/todo            memories/todo..md          a name without an extension
     /memories/next.js.md      memories/next.js.md.md     for `next.js.md` is the file of `next.js`
 
-Paths come from a model: what is no plain name is refused, never mended. Each change is one plan of whole
-files, with a receipt, made anew if somebody else was faster. What a command says is worded as Anthropic
-documents it for the memory tool, for models know that wording.
+Each change is one plan of whole files, with a receipt, made anew if somebody else was faster. What a command
+says is worded as Anthropic documents it for the memory tool, for models know that wording.
 """
 
 from __future__ import annotations
@@ -55,8 +54,7 @@ class MemoryPath:
 
     @classmethod
     def parse(cls, path: object) -> MemoryPath:
-        """Return what a model's path names, even if it is not there; Refused if it leads elsewhere, or a part
-        of it is no plain name."""
+        """Return what a model's path names, even if it is not there; Refused if a part is no plain name."""
         if not isinstance(path, str):
             raise Refused("The path must be text")
         shown = ascii(path[:80])

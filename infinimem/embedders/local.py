@@ -1,8 +1,6 @@
-"""Models of this machine: hashed words, a table of tokens' vectors, and networks with onnxruntime; and from
-settings to any embedder.
+"""Models of this machine, from a folder or from installed packages; and from settings to any embedder.
 
-Their files come from a folder or from installed packages; nothing is downloaded, and nothing of a package is
-run.
+Nothing is downloaded, and nothing of a package is run.
 """
 
 from __future__ import annotations
@@ -79,10 +77,8 @@ _PIECES = (3, 4)  # lengths of the pieces, with the marks at both ends of the wo
 
 
 class Lexical:
-    """Counts words and their pieces in so many bins: near is what is spelled alike.
-
-    Source of signed hashing: Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009.
-    """
+    """Counts words and their pieces in so many bins: near is what is spelled alike. Source of signed hashing:
+    Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009."""
 
     size = 512
     semantic = False
@@ -173,8 +169,7 @@ def _static(title: str, weights: Path, tokens: Path) -> Static:
 
 
 class Network:
-    """A network of onnxruntime, on one thread, with its tokenizer, of what its two files hold; of a text it
-    reads the `longest` tokens that it was made for."""
+    """A network of onnxruntime, on one thread, with its tokenizer; it reads `longest` tokens of a text."""
 
     def __init__(self, weights: bytes, rules: bytes, longest: int) -> None:
         import onnxruntime
@@ -209,9 +204,7 @@ class MiniLM:
     """The mean of what the last layer says of each token: six layers, some hundred texts a second.
 
     Texts are run one by one: weights of 8 bits scale a whole batch alike, so a text's vector would depend on
-    what stands beside it. A thread a core takes them. Texts of an E5 or another model that
-    tells kinds apart get their prefixes; `title` names the model.
-    Source: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+    what stands beside it. Source: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
     """
 
     semantic = True
@@ -262,11 +255,8 @@ def _minilm(title: str, weights: Path, tokens: Path) -> MiniLM:
 
 @lru_cache(maxsize=1)
 def cross_encoder(path: Path) -> Callable[[str, Iterable[str]], list[float]]:
-    """Load the model of a folder, as of `minilm`; it tells how likely texts answer a question, to 6 decimals:
-    a sigmoid of the logit of each, read together with it. No such model comes with the program.
-
-    Source of the kind: huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2.
-    """
+    """Load the model of a folder, as of `minilm`, that tells how likely texts answer a question.
+    Source of the kind: huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2."""
     weights, rules = files_in(path, "cross-encoder", "*.onnx")
     with _loading("minilm", weights):  # which needs the same packages
         network = Network(weights.read_bytes(), rules.read_bytes(), 512)
@@ -297,7 +287,7 @@ def chosen(name: str | None, settings: EmbedderSettings) -> str:
 
 
 def permitted(choice: Choice, found: Configuration) -> Choice:
-    """Return the choice; words alone if the server that it would ask is set by nobody who is trusted."""
+    """Return the choice; words alone if nobody who is trusted set the server that it would ask."""
     named = choice if isinstance(choice, str) else None
     if "embedder.base_url" not in found.suspended or choice != named:
         return choice
@@ -305,8 +295,7 @@ def permitted(choice: Choice, found: Configuration) -> Choice:
 
 
 def lazily(choice: Choice, settings: EmbedderSettings) -> Callable[[], Embedder]:
-    """Return what connects when it is first called, and gives the same from then on. UsageError if there is
-    no such embedder; what `connect` raises, the call does."""
+    """Return what connects when it is first called; UsageError if there is no such embedder."""
     if choice is not None and not isinstance(choice, str):
         return lambda: choice
     chosen(choice, settings)

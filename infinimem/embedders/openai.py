@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -60,7 +59,6 @@ class OpenAIEmbedder:
     ) -> None:
         self.model = model or _MODEL
         self.usage: dict[str, Usage] = {}
-        self._timeout = timeout
         self._endpoint = Endpoint(
             base_url,
             api_key,
@@ -99,24 +97,17 @@ class OpenAIEmbedder:
         return unit(rows)
 
     def _rows(self, texts: list[str], kind: Kind) -> list[Row]:
-        """Ask for these texts; if that is too much, for halves of them, then for the beginning of one. A text
-        costs at most nine requests, and all refusals together no more time than one call may take."""
-        rows: list[Row] = []
-        waiting, wasted = [texts], 0.0
-        while waiting:
-            part = waiting.pop()
-            began = time.monotonic()
-            try:
-                rows += self._ask(part, kind)
-            except Refused as refusal:
-                wasted += time.monotonic() - began
-                half, longest = len(part) // 2, max(map(len, part))
-                if (not half and longest <= _SHORTEST) or wasted > self._timeout:
-                    raise ModelUnavailable(
-                        f"{self.host} refuses to embed: {refusal}; check model and server"
-                    ) from None
-                waiting += [part[half:], part[:half]] if half else [[part[0][: longest // 2]]]
-        return rows
+        """Ask for these texts; if that is too much, for halves of them, then for the beginning of one."""
+        try:
+            return self._ask(texts, kind)
+        except Refused as refusal:
+            half, longest = len(texts) // 2, max(map(len, texts))
+            if not half and longest <= _SHORTEST:
+                raise ModelUnavailable(
+                    f"{self.host} refuses to embed: {refusal}; check model and server"
+                ) from None
+        parts = [texts[:half], texts[half:]] if half else [[texts[0][: longest // 2]]]
+        return [row for part in parts for row in self._rows(part, kind)]
 
     def _ask(self, texts: list[str], kind: Kind) -> list[Row]:
         import numpy as np

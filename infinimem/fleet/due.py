@@ -1,8 +1,7 @@
 """Which libraries are due: PostgreSQL with Procrastinate. It holds names and times alone, and can be lost.
 
 One job a library: its queueing lock lets one wait at most, its lock lets one run at most. Neither is a fence:
-a worker that was stopped may go on beside the next one, and only the store's If-Match decides. Jobs are taken
-in the order of their making, and a library that has more to do goes to the end: none starves another.
+a worker that was stopped may go on beside the next one, and only the store's If-Match decides.
 """
 
 from __future__ import annotations
@@ -100,8 +99,7 @@ class Due:
             _job(self._opened(), library).defer(library=library, wait=1)
 
     def status(self) -> dict[str, Any]:
-        """Count libraries that are due (of these `waiting` for their next try), running, failed, and workers;
-        tell for how many seconds the oldest has been due."""
+        """Count libraries that are due, `waiting` for a next try, running, failed, and workers."""
         with _told():
             found: dict[str, Any] = self._opened().connector.execute_query_one(_STATUS)
             return found
@@ -145,8 +143,7 @@ class Due:
 
 
 async def _to_its_end(work: Awaitable[Any], stop: Callable[[], object] | None = None) -> None:
-    """Await some work, and once cancelled its end, told by `stop`: Python 3.11 loses a cancellation that
-    meets a connection just as the pool has it ready."""
+    """Await some work, and once cancelled its end: Python 3.11 loses a cancellation as a pool connects."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
@@ -158,9 +155,8 @@ async def _to_its_end(work: Awaitable[Any], stop: Callable[[], object] | None = 
 
 
 async def _tuned(connection: psycopg.AsyncConnection[Any]) -> None:
-    """For a worker: each statement is a transaction. None waits for the disk, as what a loss of power takes
-    back is done again and does nothing. And none sorts: before the tables' statistics are made, PostgreSQL
-    would put all that is due in order to take the first, where an index has the order."""
+    """For a worker: each statement is a transaction. None waits for the disk, as what is lost is done again;
+    none sorts, as PostgreSQL would put all that is due in order before it has statistics."""
     await connection.set_autocommit(True)
     await connection.execute("SET synchronous_commit = off; SET enable_sort = off")
 

@@ -45,8 +45,7 @@ T = TypeVar("T")
 def open_fleet(
     url: str, *, database: str, cache: str | Path | None = None, model: str | LLM | None = None
 ) -> Fleet:
-    """Open a fleet of libraries; nothing is connected before it is used. LibraryError if there is no folder
-    for a cache, ModelNotConfigured if the model needs a key and there is none.
+    """Open a fleet of libraries; nothing is connected before it is used.
 
     Args:
         url: of its place in an object store, s3://BUCKET/PREFIX (else UsageError); keys come from AWS_….
@@ -84,13 +83,9 @@ class Fleet:
         self.due.init()
 
     def append(self, library: str, turns: Iterable[Turn], key: str | None = None) -> bool:
-        """Keep what was said, durably, and make the library due; one that is new is made by the worker.
-
-        With a `key`, for turns without one of their own, what came twice is recorded once. Returns whether
-        the database took notice; if not, the next look through the store does (due.EVERY). UsageError if the
-        name or a turn is none; FleetError if the store cannot be reached: with a key the same call may be
-        made again.
-        """
+        """Keep what was said, durably, and make the library due; calls with the same `key` count once.
+        Returns whether the database took notice. UsageError if the name or a turn is none,
+        FleetError if the store cannot be reached."""
         checked(library)
         name, said = ulid(), tuple(turns)
         for turn in said:
@@ -108,8 +103,8 @@ class Fleet:
 
     @contextmanager
     def open(self, library: str) -> Iterator[Memory]:
-        """Give the library as its head is now, without what waits, to ask and search; every write is refused.
-        LibraryError if there is none or its head is refused, FleetError if the store cannot be reached."""
+        """Give the library as its head is now, to ask and search. LibraryError if there is none or its head
+        is refused, FleetError if the store cannot be reached."""
 
         def newer(known: str) -> Head | None:
             head = self.home.fetch(library, known)
@@ -143,7 +138,7 @@ class Fleet:
 
     def import_(self, library: str, folder: Path) -> int:
         """Bring a folder in, as a new library or with what was changed in it since `export` wrote it; return
-        how many files differ now. LibraryError if it is another library's, or a file was changed in both."""
+        how many files differ now. LibraryError if it is another library's, or this one changed meanwhile."""
 
         def attempt() -> int:
             head = self.home.fetch(checked(library))
@@ -169,8 +164,8 @@ class Fleet:
         return self.due.status()
 
     async def work(self, concurrency: int = 20, lease: float = LEASE, wait: bool = True) -> None:
-        """Consolidate what is due, so many libraries at a time, until cancelled, or with `wait` off until
-        nothing is. After `lease` seconds without a sign of life others take over."""
+        """Consolidate what is due, until cancelled, or with `wait` off until nothing is. After `lease`
+        seconds without a sign of life others take over."""
 
         async def sweep() -> None:  # also where nothing is due, what was forgotten elsewhere leaves the cache
             while True:

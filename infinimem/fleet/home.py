@@ -1,29 +1,20 @@
 """Where the libraries are: in an object store, which decides races, and in folders of this machine.
 
-One conditional PUT is the commit point:
-
-    PREFIX/LIBRARY/head.zip             the library, replaced with If-Match, made if none is there
-    PREFIX/LIBRARY/inbox/ULID.jsonl     turns that were appended and are not drawn from yet, create-only
-    PREFIX/LIBRARY/refused/ULID.jsonl   what was in the inbox and is none, moved out of the others' way
-
-A head is a library's folder in a zip, stored and sorted: the same folder gives the same bytes. Its header is
-the comment of the zip: the commit's name, and the names of the inbox objects whose turns are in it. Anybody
-may have put bytes into the store, so they are checked. Each error is one line that says what to do.
+One conditional PUT is the commit point. docs/FLEET.md (At rest) says what is in the store; anybody may have
+put bytes there, so they are checked. A head is stored and sorted: the same folder gives the same bytes.
 
     CACHE/processes/P/lock              held by a process as long as it lives
                       T/                a library: a head as it was fetched or committed
-    DIR/.infinimem/exported             of one written out for a person: which head, a checksum of each file
+    DIR/.infinimem/exported             of one written out for a person: which head
 
 No two processes share a folder, nor do two callers in one: who works on a library takes a folder of it, or
 has a new one written, and gives it back as a head, or never. What the killed leave, the next one deletes.
-What a person changed goes onto the head as it is by then, file by file.
 """
 
 from __future__ import annotations
 
 import fcntl
 import io
-import json
 import os
 import re
 import secrets
@@ -46,7 +37,7 @@ from obstore.store import S3Store
 from infinimem.errors import FleetError, LibraryError, NotALibrary, UsageError
 from infinimem.settings import SETTINGS
 from infinimem.store import sequence, state
-from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
+from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.folders import explained, is_inside
 from infinimem.user_folders import delete_cache
 
@@ -323,38 +314,25 @@ def write_out(head: Head, folder: Path) -> None:
         if any(folder.iterdir()):
             raise LibraryError(f"{folder} is not empty; name a new folder")
         lay_out(head.files, folder)
-    sums = {path: digest(data) for path, data in head.files.items()}
-    Files(folder).stage(EXPORTED, json.dumps({"etag": head.etag, "files": sums}, indent=0).encode())
+    Files(folder).stage(EXPORTED, head.etag.encode())
 
 
 def brought_in(head: Head, folder: Path) -> Mapping[str, bytes]:
-    """Return what the head becomes by a folder that `write_out` wrote, or where there is none by any library.
-    LibraryError if it was not written out from this library, or a file was changed in both."""
+    """Return what the head becomes by a folder that `write_out` wrote of it, or where there is none by any
+    library. LibraryError if it was not written out from this library as it is now."""
     found = folder_files(folder)
     if SETTINGS not in found:
         raise NotALibrary(f"{folder} has no {SETTINGS}; to make it a library, run: infinimem init {folder}")
-    try:
-        before = json.loads(Files(folder).read(EXPORTED, MAX_OWNED) or b"{}")
-        etag, sums = before.get("etag"), dict(before.get("files", {}))
-    except (AttributeError, ValueError, TypeError, RecursionError):
-        etag, sums = None, {}
-    if etag == head.etag or not head.etag:
-        return found
-    if etag is None:
+    before = Files(folder).read(EXPORTED, MAX_OWNED)
+    if head.etag and before is None:
         raise LibraryError(
             f"there is such a library; only what was exported from it comes back, not {folder}"
         )
-    mine = {path for path in found.keys() | sums.keys() if digest(found.get(path)) != sums.get(path, "-")}
-    both = [
-        path
-        for path in sorted(mine)
-        if digest(head.files.get(path)) != sums.get(path, "-") and head.files.get(path) != found.get(path)
-    ]
-    if both or sequence.MARK in mine:
-        what = "what infinimem notes" if sequence.MARK in mine else both[0]
-        raise LibraryError(f"{what} was changed in {folder} and in the fleet; export anew, and edit that")
-    others = {path: data for path, data in head.files.items() if path not in mine}
-    return others | {path: found[path] for path in mine & found.keys()}
+    if head.etag and before != head.etag.encode():
+        raise LibraryError(
+            f"the library changed since it was exported to {folder}; export anew, and edit that"
+        )
+    return found
 
 
 @dataclass

@@ -1,8 +1,4 @@
-"""JSON formats: data sets, memories of other programs, Gemini, messages with a role, ChatGPT, Claude, and the
-session logs of Claude Code and Codex.
-
-docs/IMPORTS.md says what comes in; all that is left out is counted.
-"""
+"""JSON formats. docs/IMPORTS.md says what comes in; all that is left out is counted."""
 
 from __future__ import annotations
 
@@ -105,8 +101,7 @@ def _is_mcp(record: Any) -> bool:
 
 
 def _mcp(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield an entity or a relation a line, or what read_graph gives. An observation says little without
-    the name of its entity ("prefers tea"), which is set before it."""
+    """Yield an entity or a relation a line, or what read_graph gives."""
     if "entities" in record:
         for part in (*record["entities"], *record["relations"]):
             if _is_mcp(part):
@@ -142,13 +137,9 @@ def _is_gemini(record: Json) -> bool:
 
 def _gemini(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
     """Yield My Activity of Gemini Apps, newest first in the file, oldest first here; a day is a session."""
-    known: list[Json] = []
-    for record in fields.objects(records, skipped):
-        if _is_gemini(record):
-            known.append(record)
-        else:
-            skipped[fields.OTHER] += 1
-    known.reverse()
+    listed = list(fields.objects(records, skipped))
+    known = [record for record in reversed(listed) if _is_gemini(record)]
+    skipped[fields.OTHER] += len(listed) - len(known)
     for record in sorted(known, key=lambda record: iso(record["time"]) or ""):
         title, time = str(record["title"]), iso(record["time"])
         session = fields.day_of_chat("Gemini", time)
@@ -193,8 +184,6 @@ def _openai_names(record: Json, stem: str) -> tuple[str, ...]:
 
 
 def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield OpenAI's shape and variations on it: one message, or an object with a list; fields of `Turn`
-    too."""
     session, time, inner = _openai_names(record, stem)[0], iso(first(record, *fields.TIME)), _listed(record)
     for message in [record] if inner is None else fields.open_branch(inner, None, skipped):
         if not _is_openai(message):
@@ -344,7 +333,6 @@ def _claude(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 
 def _remembered(record: Json, skipped: Skipped) -> Iterator[Turn]:
-    """Yield what Claude wrote about the person, in Markdown: of all conversations, and of each project."""
     memories = {_MEMORY: record["conversations_memory"]}
     if has(record, project_memories=dict):
         projects = record["project_memories"].items()
@@ -464,8 +452,7 @@ def _spoken(record: Json, asked: set[str], skipped: Skipped) -> Any:
 
 
 def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
-    """Return a message's parts with what the person typed instead of results; none if that is nothing. A
-    result may quote anything: only an error is a refusal, and only a call that asks is answered."""
+    """Return a message's parts with what the person typed instead of results; none if that is nothing."""
     answers = at(record, "toolUseResult", "answers")
     parts = list(rows(content))
     for number, part in enumerate(parts):
@@ -503,8 +490,7 @@ def _is_codex(record: Json) -> bool:
 
 
 def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the turns of a log, whose lines are envelopes (type, payload), in early versions payloads
-    alone. Events repeat the messages for the screen. The log of a sub-agent holds nobody's words."""
+    """Yield the turns of a log, whose lines are envelopes (type, payload), or early on payloads alone."""
     session, of_agent = "", False
     time = cwd = branch = None
     spoken: list[Turn] = []

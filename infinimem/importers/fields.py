@@ -79,8 +79,7 @@ _SECONDS = re.compile(r"\d{9,16}(?:\.\d*)?", re.ASCII)
 
 
 def iso(value: Any) -> str | None:
-    """Return ISO 8601, to the second, of a date, a date-time, or seconds or milliseconds since 1970, or
-    None."""
+    """Return ISO 8601, to the second, of a date or time, or of seconds or milliseconds since 1970."""
     try:
         if isinstance(value, str):
             text = value.strip()
@@ -179,12 +178,10 @@ def named_by(*keys: str) -> Callable[[Json, str], tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Format:
-    """A JSON format: a conversation a record, or a log, whose records need each other and are read as a
-    whole.
+    """A JSON format: a conversation a record, or a log, whose records are read as a whole.
 
     `turns` of a record, or of all of a log, takes the stem that names what has no name, and a counter of what
-    is left out; `names` gives a conversation's id, and its title if it has one. Only a log's own program has
-    what `matches`.
+    is left out; `names` gives a conversation's id, and its title if it has one.
     """
 
     matches: Callable[[Json], bool]
@@ -271,12 +268,8 @@ def _days(text: str) -> Iterator[tuple[str, str]]:
 
 
 def open_branch(messages: Sequence[Any], leaf: object, skipped: Skipped) -> Sequence[Any]:
-    """Return the messages from the first to `leaf`, which the program shows last, or to the newest if that is
-    none of them; all if each answers the one before or none says whom.
-
-    A message that was edited stays beside the one that took its place: both answer the same one. One that
-    names no parent, or one that the export does not hold, answers the one before it.
-    """
+    """Return the messages from the first to `leaf`, or to the newest if that is none of them; all if each
+    answers the one before. One whose parent is not known answers the one before it."""
     listed = ((number, one) for number, one in enumerate(messages) if isinstance(one, dict))
     named = {as_name(first(one, *_ID)) or f"#{number}": one for number, one in listed}
     if len(named) < len(messages):
@@ -307,11 +300,8 @@ BEGIN, END = "<infinimem-recall>", "</infinimem-recall>"
 
 
 def without_recalled(text: str) -> tuple[str, int]:
-    """Return the text without memory that was shown to a model, and how many passages there were.
-
-    A program may set words of its own before the first mark, on its line: they stay. A mark alone on its line
-    is never recalled text, so that the last of these begins the block; a line of it may well end with a mark.
-    """
+    """Return the text without memory that was shown to a model, and how many passages there were. Words of a
+    program before the first mark, on its line, stay; of marks alone on a line the last begins a block."""
     if BEGIN not in text:
         return text, 0
     kept: list[str] = []

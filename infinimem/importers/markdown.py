@@ -1,8 +1,6 @@
 """Markdown and plain text: a turn for each list item (with what is nested in it), paragraph and code block.
 
-A heading is context: "peanuts" below "Allergies" becomes "Allergies: peanuts"; one with nothing below it is a
-turn. Otherwise text is kept as it stands, without the list marker ("1986. A good year" begins no list and
-keeps its year). docs/IMPORTS.md says what becomes of dates, transcripts, links and relations.
+A heading is context: "peanuts" below "Allergies" becomes "Allergies: peanuts". docs/IMPORTS.md says more.
 """
 
 from __future__ import annotations
@@ -58,8 +56,7 @@ def turns(
     time: str | None = None,
     role: str = "user",
 ) -> Iterator[Turn]:
-    """Yield the turns of a document; `stem` becomes the session, `title` and `time` hold if it tells no
-    other."""
+    """Yield the turns of a document in session `stem`; `title` and `time` hold if it tells no other."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     header = read_header(lines)
     skipped["headers"] += bool(header.end and header.problem)

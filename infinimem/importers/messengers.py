@@ -273,8 +273,7 @@ def is_mail(head: str) -> bool:
 
 
 def mail_turns(lines: Iterable[str], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """Yield the turns of a mailbox or of one mail; lines have their ends, and bytes that are no UTF-8 as
-    lone surrogates, for a mail says its own encoding."""
+    """Yield the turns of a mailbox or of one mail; bytes that are no UTF-8 stand as lone surrogates."""
     from email import message_from_bytes  # not before there is a mail: it loads slowly
 
     for number, text in enumerate(_mails(lines), 1):
@@ -393,8 +392,7 @@ MAX_TAGS = 2**20
 
 
 def text_of_html(html: str) -> str:
-    """Return the words of a page or a fragment, with lines where a reader sees lines, without quoted
-    mails; ImportFormatError if it holds more than `MAX_TAGS` tags."""
+    """Return the words of a page in lines, without quoted mails; ImportFormatError beyond `MAX_TAGS` tags."""
     if html.count("<") > MAX_TAGS:
         raise ImportFormatError(f"a page holds over {MAX_TAGS} tags: save its text")
     parts: list[str] = []

@@ -1,11 +1,7 @@
-"""Recognise a file or what a folder holds, and read its turns.
+"""Recognise a file or what a folder holds, and read its turns: twice, to check and count, then to record.
 
-What is imported is read twice: first to check it and to count the turns, then to record them. No more than
-one record and one batch of turns is held at a time, and of a session log its turns: some may be taken back.
-
-Of notes that are imported again comes what is new; one that did not change, or only its name or place, brings
-nothing. A file whose path is unknown is a note that was recorded under another path if it holds the same; or
-if that file is gone and they share half of the shorter one.
+No more than one record and one batch of turns is held at a time, and of a session log its turns: some may be
+taken back. Of notes that are imported again comes what is new (docs/IMPORTS.md).
 """
 
 from __future__ import annotations
@@ -176,9 +172,7 @@ def read_turns(
     stem: str | None = None,
     folder: Path | None = None,
 ) -> Import:
-    """Open a file (plain, .zip, .gz or .xz) and say what it is; its turns follow as they are asked for.
-
-    Every turn has a key or an id, so that bringing the same file in again adds only what is new.
+    """Open a file (plain, .zip, .gz or .xz) and say what it is; its turns follow, each with a key or an id.
 
     Args:
         format: one of `formats()`; None recognises it by content.
@@ -188,8 +182,7 @@ def read_turns(
 
     Raises:
         UsageError: no such format, or `only` for a Markdown file.
-        ImportFormatError: here, or while the turns are read: the file is damaged, empty, not readable, of no
-            known format, or holds no conversation `only`.
+        ImportFormatError: here, or while the turns are read: the file cannot be imported.
     """
     if format is not None and format not in formats():
         raise UsageError(f"no format {format!r}: use one of {', '.join(formats())}")
@@ -204,8 +197,7 @@ def read_turns(
 
 
 def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format, Iterator[Any]] | None:
-    """Return the format of a JSON file and its records; None for a text, which may begin like JSON
-    ("[ ] buy paint"): then its first records are damaged, and neither its name nor `wanted` says JSON."""
+    """Return the format of a JSON file and its records; None for a text, which may begin like JSON."""
     is_named = wanted or (_JSON_NAME.search(source.name) and source.head.strip())
     if not is_named and not _JSON_START.match(source.head):
         return None
@@ -240,8 +232,7 @@ def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format
 
 
 def _known(wanted: str | None) -> dict[str, Format]:
-    """Return the JSON formats, or the one that is asked for. A package adds a module or object with functions
-    of `Format`, without names if it reads logs; one that is broken hinders none but itself."""
+    """Return the JSON formats, or the one that is asked for; a broken one of a package hinders no other."""
     known = {name: one for name, one in _OURS.items() if wanted in (None, name)}
     for name in formats()[len(_BUILT_IN) :] if wanted not in _BUILT_IN else ():
         with suppress(*() if wanted else (UsageError,)):
@@ -253,11 +244,8 @@ def _known(wanted: str | None) -> dict[str, Format]:
 
 
 def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]:
-    """Make every turn recognisable when it comes again, and leave out empty ones.
-
-    One without its source's own id gets a key. Equal messages of one session are told apart by their order,
-    different ones under one id by a longer id.
-    """
+    """Give turns without an id a key to be known by when they come again, and leave out empty ones. Equal
+    ones of a session are told apart by their order, different ones under one id by a longer id."""
     times: Counter[bytes] = Counter()
     words: dict[bytes, bytes] = {}
     count = 0
@@ -358,13 +346,8 @@ def survey(
     only: str | None = None,
     progress: Progress | None = None,
 ) -> Survey:
-    """Read a file, or every file of a folder that is recognised, and say what it holds; arguments as of
-    `read_turns`, and what is called with the turns read so far, and 0 (the total is not known yet).
-
-    Raises:
-        UsageError: no such format, `only` for Markdown, or a folder of a library.
-        ImportFormatError: the file, or every file of the folder, cannot be imported.
-    """
+    """Read a file, or every file of a folder that is recognised, and say what it holds; arguments and errors
+    as of `read_turns`. `progress` is called with the turns read so far, and 0 for the total."""
     found, sessions = Survey(), set[str | None]()
     for file, stem in _files(path, found):
         folder = path if stem else None

@@ -70,10 +70,7 @@ def opened(
     path: Path, skipped: Counter[str] | None = None, folder: Path | None = None
 ) -> Iterator[Iterator[Source]]:
     """Give a file's text: one source, or of an export (also a folder) one for each file that is read.
-
-    The path may be a link, for a person named it, unless it was found below `folder`. What is passed over of
-    a zip is counted. ImportFormatError if it cannot be read, is binary or damaged; in the block, too.
-    """
+    The path may be a link unless it was found below `folder`. ImportFormatError, in the block too."""
     name, skipped = path.name, Counter() if skipped is None else skipped
     with explained(path), ExitStack() as stack:
         if files := slack_export(path):
@@ -208,11 +205,8 @@ def lines(source: Source, name: str) -> Iterator[str]:
 
 
 def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
-    """Yield the JSON values of a source, which is never held whole: elements of its top-level list, or values
-    one after the other; if lenient, for a damaged line of JSONL its error.
-
-    ImportFormatError, with the file's name, if the JSON is damaged, or a record or all of it too long.
-    """
+    """Yield the JSON values of a source: elements of its top-level list, or values one after the other; if
+    lenient, for a damaged line of JSONL its error. ImportFormatError if it is damaged or too long."""
     window = _Window(source, name)
     in_list = window.peek() == "["
     window.at += in_list
@@ -240,10 +234,8 @@ def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
 
 
 class _Window:
-    """The part of a source that is being decoded; `at` is where the next value begins.
-
-    Not by ijson: of nested lists it holds the path of each, a gigabyte for 40 kB.
-    """
+    """The part of a source that is being decoded; `at` is where the next value begins. Not by ijson: of
+    nested lists it holds the path of each, a gigabyte for 40 kB."""
 
     def __init__(self, source: Source, name: str) -> None:
         self.text, self.at, self.number = "", 0, 0

@@ -1,20 +1,19 @@
 """Partitions: the heading blocks that a document is searched and shown in.
 
-Derived from a `Document`; knows nothing of ranking. Tokens are counted by whatever function it is given.
+Derived from a `Document`; knows nothing of ranking.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from infinimem.markdown.document import Document, Heading
 from infinimem.tokens import estimate
 
 PARTITION_TOKENS = 400
-
-Count = Callable[[str], int]
+"""Of one, by estimate, so that the blocks of a document hang on nothing else."""
 
 
 @dataclass(frozen=True)
@@ -27,27 +26,23 @@ class Partition:
     text: str
 
 
-def partitions(
-    document: Document, limit: int = PARTITION_TOKENS, count: Count = estimate
-) -> tuple[Partition, ...]:
+def partitions(document: Document) -> tuple[Partition, ...]:
     """Return the heading blocks of a document, in order; every line of its body that is not blank is in one.
 
     The H1 sections, or the H2 sections where there is one H1 (the shallowest there are if there is none);
-    what stands before the first is a block too. A block over `limit` tokens is cut where a paragraph, an
+    what stands before the first is a block too. A longer block, by estimate, is cut where a paragraph, an
     entry or a list item begins; one that is longer by itself stays whole. A title with nothing under it
     opens the block that follows. A document whose header does not parse is a plain note, read from line 1.
-    `count` gives the tokens of a text: by default an estimate, so that the blocks of a document hang on
-    nothing else, and a library is cut as fast as it is read.
     """
     cut: list[Partition] = []
     starts: list[int] | None = None
     for block in _blocks(document):
         # No token is shorter than a byte, so most blocks need no counting.
-        if len(block.text.encode()) <= limit or count(block.text) <= limit:
+        if len(block.text.encode()) <= PARTITION_TOKENS or estimate(block.text) <= PARTITION_TOKENS:
             cut.append(block)
             continue
         starts = _starts(document) if starts is None else starts
-        for start, end in _cut(document, block, starts, limit, count):
+        for start, end in _cut(document, block, starts):
             path = block.headings if start == block.start_line else document.path_at(start)
             cut.append(Partition(path, start, end, document.text(start, end)))
     return tuple(cut)
@@ -102,16 +97,14 @@ def _starts(document: Document) -> list[int]:
     return starts
 
 
-def _cut(
-    document: Document, block: Partition, starts: list[int], limit: int, count: Count
-) -> Iterator[tuple[int, int]]:
-    """Yield the lines of a block in runs of at most `limit` tokens, as far as the starts allow."""
+def _cut(document: Document, block: Partition, starts: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the lines of a block in runs that are short enough, as far as the starts allow."""
     first, last = block.start_line, block.end_line
     inside = starts[bisect_right(starts, first) : bisect_right(starts, last)]
     begin, size = first, 0
     for start, after in zip([first, *inside], [*inside, last + 1], strict=True):
-        tokens = count(document.text(start, after - 1)) + 1
-        if size and size + tokens > limit:
+        tokens = estimate(document.text(start, after - 1)) + 1
+        if size and size + tokens > PARTITION_TOKENS:
             end = start - 1
             while end > begin and _blank(document, end):
                 end -= 1

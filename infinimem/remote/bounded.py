@@ -33,10 +33,8 @@ _NOT_SENT = ("authorization", "connection", "x-stainless-")
 
 
 class Transport(httpx2.BaseTransport):
-    """Exchanges with one server, through the proxy that the environment names; several threads may use it.
-
-    `read` raises what is wrong with a whole answer. ModelNotConfigured: the proxy is not an HTTP proxy.
-    """
+    """Exchanges with one server, through the proxy that the environment names; ModelNotConfigured if it is no
+    HTTP proxy. `read` raises what is wrong with a whole answer."""
 
     def __init__(
         self, url: str, authorization: str, largest: int, read: Callable[[httpx2.Response], object]
@@ -49,12 +47,8 @@ class Transport(httpx2.BaseTransport):
         self._certificates = httpx2.create_ssl_context() if urlsplit(url).scheme == "https" else None
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request and read the whole answer within the request's time-out.
-
-        Raises:
-            httpx2.TransportError: no answer, or one that broke off.
-            ModelUnavailable: one that takes too much time or memory; and what `read` raises.
-        """
+        """Send a request and read the whole answer within the request's time-out. httpx2.TransportError: no
+        answer, or one that broke off; ModelUnavailable: one that takes too much time or memory."""
         host, seconds = request.url.netloc.decode(), request.extensions["timeout"]["read"]
         exchange = _Exchange(*self._connection(request), seconds, self._largest)
         exchange.start()
@@ -101,8 +95,7 @@ class Transport(httpx2.BaseTransport):
 
 
 class _Exchange(threading.Thread):
-    """A request and its answer: `status`, `fields` and `body` (a byte more than the largest), or a
-    `problem`."""
+    """A request and its answer (of the body a byte more than the largest), or a `problem`."""
 
     def __init__(
         self, connection: HTTPConnection, send: Callable[[], None], seconds: float, largest: int

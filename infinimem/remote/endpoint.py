@@ -141,12 +141,8 @@ class Endpoint:
         )
 
     def _read(self, answer: httpx2.Response) -> Any:
-        """Return the JSON of an answer; None if it is a failure that a further try may mend.
-
-        Raises:
-            Refused, ModelUnavailable, ModelNotConfigured: a failure that none does.
-            httpx2.DecodingError: an answer that is cut off or not JSON.
-        """
+        """Return the JSON of an answer; None if it is a failure that a further try may mend, and raise one
+        that none does. httpx2.DecodingError: an answer that is cut off or not JSON."""
         from httpx2 import DecodingError
 
         status, data = answer.status_code, None

@@ -1,7 +1,4 @@
-"""The connections of an HTTP server: how many there are, and how long one may take to send a request.
-
-uvicorn bounds requests and idle connections, but waits for ever for the rest of a request that has begun.
-"""
+"""How many connections there are, and how long a request may take to come: uvicorn would wait for ever."""
 
 from __future__ import annotations
 

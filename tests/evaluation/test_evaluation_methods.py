@@ -53,7 +53,7 @@ def test_settings_are_named_as_in_the_file(text: str) -> None:
         ("bm25:people=false", "known here: language"),
         ("none:language=german", "it takes none"),
         ("infini:markdown_length=many", "a int is wanted"),
-        ("infini:feed=wild", "choose one of chunk, exchange, turn"),
+        ("infini:feed=wild", "choose one of chunk, turn"),
         ("infini:maintenance", "key=value"),
         ("infini:people=false:people=true", "twice"),
         ("infini:answer_words=none", "a number of 1 or more"),

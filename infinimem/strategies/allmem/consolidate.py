@@ -146,10 +146,7 @@ def _row(line: str) -> Mapping[str, Any]:
 def faults(
     bank: RecordStore, only: Collection[str] | None = None, *, settings: AllmemSettings
 ) -> list[Finding]:
-    """What does not hold (records/strategy.py); of orphans, all if one of these may have made some (Eq. 3).
-
-    Version links may be more than their cap, where each alone leads to a unit (B.7).
-    """
+    """What does not hold (records/strategy.py). Version links may be more than their cap (B.7)."""
 
     def held(bank: RecordStore, unit: Record) -> Iterator[str]:
         for older in bank.out(unit.id, TEMPORAL):
@@ -231,9 +228,8 @@ class Consolidator:
     def contexts(self, waiting: Waiting) -> dict[str, Sequence[str]]:
         """Return the units that wait and are worth a look, with the neighbours that a model is shown.
 
-        Of all units that wait or that one of them was near to, a unit's anchors are the older ones most like
-        it, by words and vectors. Where none is, only a long text is looked at. With `likeness` 0 all are
-        looked at, beside what they were near to when they came, as in the paper.
+        These are the older ones most like it, by words and vectors, of all that wait or were near to one
+        that waits. Where none is, only a long text is looked at.
         """
         bank, own, most = self.bank, self.own, self.own.online_anchors
         if not own.likeness:
@@ -295,11 +291,7 @@ class Consolidator:
         return sorted(kept.values(), key=lambda one: (OPS.index(one.op), one.order))
 
     def gate(self, proposal: Proposal) -> Proposal:
-        """Return a proposal in normal form.
-
-        Raises:
-            Unapplied: it is dropped.
-        """
+        """Return a proposal in normal form; Unapplied if it is dropped."""
         op, bank, own = proposal.op, self.bank, self.own
         if not getattr(own, op):
             raise Unapplied("OFF")
@@ -326,11 +318,7 @@ class Consolidator:
     # ── execution: splits, then merges, then updates, each whole or not at all (C.2.1, C.3) ─────
 
     def execute(self, item: Proposal) -> None:
-        """Ask for the plan of a proposal, once, and do it.
-
-        Raises:
-            Unapplied: something goes wrong; nothing is changed then.
-        """
+        """Ask for the plan of a proposal, once, and do it; Unapplied if it fails, and nothing is changed."""
         if not self.touched.isdisjoint(item.ids):
             raise Unapplied(OVERTAKEN, "TOUCHED_CONFLICT")
         try:
@@ -520,23 +508,18 @@ def unreadable(reply: Reply) -> str:
 
 
 def checked(summary: str, keywords: Iterable[str]) -> Descriptor:
-    """A descriptor of a plan.
-
-    Raises:
-        Unapplied: it is empty, or too long.
-    """
+    """A descriptor of a plan; Unapplied if it is empty, or too long."""
     words = descriptor(summary, keywords)
-    if words.fault:
-        raise Unapplied(FAULTY, words.fault)
+    if not words.summary or not words.keywords:
+        raise Unapplied(FAULTY, "EMPTY")
+    if words != words.cut():
+        raise Unapplied(FAULTY, "TOO_LONG")
     return words
 
 
 def split_parts(bank: RecordStore, name: str, data: Mapping[str, Any], coverage: float) -> list[Part]:
-    """The parts of a split in the order of the text, which hold at least this share of it.
-
-    Raises:
-        Unapplied: the plan is wrong, or the model leaves the unit whole.
-    """
+    """The parts of a split in the order of the text, which hold at least this share of it; Unapplied if the
+    plan is wrong, or the model leaves the unit whole."""
     text, rows = bank.text(name), data["segments"]
     segments, spans = [row["segment_text"] for row in rows], list[tuple[int, int]]()
     if not data["do_split"]:

@@ -44,7 +44,6 @@ class AllmemSettings:
     online_anchors: Harmless[int] = 10
     """Neighbours on the surface that a new unit is compared with (Eq. 4)."""
     attach: Harmless[int] = 3
-    """Of these, how many it is linked to."""
     attach_min: Harmless[float] = 0.65
     """Least cosine of such a link."""
     degree_semantic: Harmless[int] = 8
@@ -58,7 +57,6 @@ class AllmemSettings:
     every_hours: Harmless[float] = 0.0
     """Hours after the oldest unit in the buffer was said, at which it is too (C.6); 0 for never."""
     workers: Harmless[int] = 8
-    """Calls of a model that run side by side."""
     anchors: Harmless[int] = 10
     """Units of the surface from which a question starts."""
     words: Harmless[float] = 1.0
@@ -70,7 +68,6 @@ class AllmemSettings:
     hops: Harmless[int] = 2
     """How far links are followed; 0 for not at all."""
     final: Harmless[int] = 16
-    """Units that an answer may rest on."""
     beside: Harmless[int] = 8
     """Of these, how many bring the turns before and after them."""
     by_time: Harmless[bool] = False
@@ -79,7 +76,6 @@ class AllmemSettings:
     visibility: Harmless[bool] = True
     """Whether a question starts from the surface alone."""
     recovery_links: Harmless[bool] = True
-    """Whether version and sibling links are followed."""
     type_priority: Harmless[bool] = True
     """Whether version and sibling links are followed before the others."""
     successors_first: Harmless[bool] = True

@@ -42,7 +42,6 @@ from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import ranked
 from infinimem.strategies.records import asking
 from infinimem.strategies.records.asking import IN_VAIN, Descriptor, descriptor, unreadable
-from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch
 from infinimem.strategies.records.record import (
     UNVERIFIED,
     Link,
@@ -55,7 +54,10 @@ from infinimem.strategies.records.record import (
 )
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import (
+    EvidenceBuilder,
     Reached,
+    Records,
+    RecordSearch,
     RecordStrategy,
     edited,
     expand,
@@ -97,7 +99,12 @@ class AllMem(RecordStrategy):
             run = [left.popleft()]
             while left and left[0].doc_id == run[0].doc_id and len(run) < min(RUN, room):
                 run.append(left.popleft())
-            portions = _portions(run, max(1, self.own.describe_turns))
+            size = -(-len(run) // -(-len(run) // max(1, self.own.describe_turns)))  # about as many in all
+            portions = [
+                portion
+                for at in range(0, len(run), size)
+                for portion in tokens.packed(run[at : at + size], asking.LONGEST, lambda turn: len(turn.text))
+            ]
             replies = in_order(partial(self._describe, view), portions, self.own.workers)
             described = [one for reply in replies for one in reply]
             after = yield from settled(view, partial(self._written, described))
@@ -182,8 +189,6 @@ class AllMem(RecordStrategy):
     # ── due: after so many sessions, a time, a full buffer (C.6, F.4) ─────────────────────────────
 
     def _is_due(self, view: View, turn: Located) -> bool:
-        """Whether the buffer is to be consolidated before a turn is written: it is full, its time is up, or
-        the turn begins a session after so many (C.6, F.4)."""
         own, bank, waiting = self.own, view.derived(RecordStore.load), view.derived(buffered)
         units = [bank.records[name] for name in waiting]
         times = [moment(unit.time) for unit in units if unit.time]
@@ -250,17 +255,6 @@ class Described(NamedTuple):
     failure: str = ""
 
 
-def _portions(turns: Sequence[Located], most: int) -> list[list[Located]]:
-    """Turns for a call each: about as many in all, and no more text than a model is shown."""
-    size = -(-len(turns) // -(-len(turns) // most))
-    portions: list[list[Located]] = [[]]
-    for turn in turns:
-        if len(portions[-1]) == size or sum(len(one.text) for one in (*portions[-1], turn)) > asking.LONGEST:
-            portions.append([])
-        portions[-1].append(turn)
-    return [portion for portion in portions if portion]
-
-
 def _read(said: Sequence[Located], card: Mapping[str, Any] | None, reply: Reply) -> Described:
     """The last of some turns by its card; without one by its first words."""
     turn = said[-1]
@@ -290,10 +284,7 @@ def _unit(turn: Located, words: Descriptor) -> Record:
 
 
 class UnitSearch(RecordSearch[AllmemSettings]):
-    """What is found for one question; beside units the turns that wait, and people's notes.
-
-    The parts of a unit are its cosine and, unless `words` is 0, what search makes of its turns.
-    """
+    """What is found for one question; beside units the turns that wait, and people's notes."""
 
     def open_turns(self) -> Iterable[int]:
         return sorted(self.view.unfiled)
@@ -307,12 +298,8 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         return self.evidence(material.by_rank())
 
     def for_answer(self) -> Evidence:
-        """The evidence of the best units as one block, best first (Appendix D.5 and F.2: by time).
-
-        Units are taken by rank and whole, until one does not fit; one that is larger than the block is
-        passed over. Where there is room, the best bring what was said just before and after: the question,
-        or what "it" is.
-        """
+        """The evidence of the best units as one block (Appendix D.5, F.2): whole ones until one does not fit,
+        but for one larger than the block; where there is room, with what was said around the best."""
         store, own, units = self.store, self.own, self._units()
         material, kept = EvidenceBuilder(store, self.budget), list[Candidate]()
         shown = (
@@ -338,8 +325,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
     def _units(self) -> list[Candidate]:
         """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36)."""
         own, records = self.own, self.store.records
-        anchors = self._anchors()
-        self.trace.add(Stage("anchors", found=tuple(anchors)))
+        anchors = self.note("anchors", self._anchors())
         # stage 2: what outgoing links lead to, older units first (D.3)
         reached = expand(
             [anchor.id for anchor in anchors],
@@ -351,10 +337,8 @@ class UnitSearch(RecordSearch[AllmemSettings]):
             priority=own.type_priority,
         )
         links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
-        self.trace.add(Stage("links", found=tuple(links)))
-        units = self._placed(reached, own.visibility and own.successors_first)
-        self.trace.add(Stage("ranking", found=tuple(units)))
-        return units
+        self.note("links", [*links])
+        return self.note("ranking", self._placed(reached, own.visibility and own.successors_first))
 
     def _anchors(self) -> list[Candidate]:
         """Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30).
@@ -404,10 +388,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
 
     @cached_property
     def _words(self) -> Mapping[str, float]:
-        """Units by what search makes of their turns, as a share of the best; the best first.
-
-        A turn whose unit was archived speaks for those that stand for it.
-        """
+        """Units by what search makes of their turns, or of those they stand for, as a share of the best."""
         store, scores = self.store, self.turn_scores if self.own.words else {}
         best = next(iter(scores.values()), 0.0)
         shares: dict[str, float] = {}

@@ -36,9 +36,7 @@ class GamSettings:
     tau: Harmless[float] = 0.5
     """What the confidence in a relation must exceed."""
     workers: Harmless[int] = 8
-    """Calls of a model that run side by side."""
     anchors: Harmless[int] = 10
-    """Topics from which a question starts."""
     neighbours: Harmless[int] = 20
     """Topics one relation away that it looks into too, those of most weight."""
     network: Harmless[bool] = True

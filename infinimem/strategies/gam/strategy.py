@@ -25,7 +25,7 @@ from infinimem.index.questions import asked_of, nameless, read_dates
 from infinimem.index.vectors import DIGITS, Matrix
 from infinimem.llm.base import CUT, LLM, in_order
 from infinimem.llm.tasks import IDS, TEXT, TEXTS, list_of, task
-from infinimem.model import Candidate, Evidence, Located, Plan, RejectedReply, Retrieved, Stage
+from infinimem.model import Candidate, Evidence, Located, Plan, RejectedReply, Retrieved
 from infinimem.store.lines import SPEAKER
 from infinimem.store.records import stem
 from infinimem.store.view import View
@@ -48,10 +48,11 @@ from infinimem.strategies.records.asking import (
     shown_turns,
     silence,
 )
-from infinimem.strategies.records.evidence import Records, RecordSearch
-from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Link, Record, Ref, moment, number_of
+from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 from infinimem.strategies.records.strategy import (
+    Records,
+    RecordSearch,
     RecordStrategy,
     Step,
     by_kind,
@@ -99,6 +100,7 @@ class Gam(RecordStrategy):
 
     spec = SPEC
     own: GamSettings
+    shown = 2  # for its boundaries, and for its summaries
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """A plan for what each turn makes due; turns that make nothing due are listed alone."""
@@ -111,8 +113,7 @@ class Gam(RecordStrategy):
     def tick(self, view: View, event: Event) -> Plans:
         """Because someone asked: all sessions end."""
         if event == "consolidate":
-            ended = partial(self._planned, view, lambda view: [Due(said, "ended") for said in _active(view)])
-            yield from run(view, [ended])
+            yield from run(view, [partial(self._planned, view, self._everything)])
 
     # ── Algorithm 2: what is due ────────────────────────────────────────────────────────────────
 
@@ -127,6 +128,10 @@ class Gam(RecordStrategy):
         """The active turns of its session up to a turn, where they are too many."""
         said = open_until(view, turn)
         return [Due(said, "full")] if size(said) > self.own.active_tokens else []
+
+    def _everything(self, view: View) -> list[Due]:
+        sessions = sorted(open_turns(view).values(), key=lambda said: said[0].seq)
+        return [Due(said, "ended") for said in sessions]
 
     def _planned(
         self, began: View, makes_due: Callable[[View], list[Due]], view: View, asks: bool
@@ -144,28 +149,18 @@ class Gam(RecordStrategy):
 
     # ── the rest of the protocol ────────────────────────────────────────────────────────────────
 
-    def estimate(self, view: View) -> int:
-        """What is active, shown twice: for its boundaries, and for its summaries."""
-        return 2 * sum(map(size, _active(view)))
-
     def search(self, view: View, held: Records, query: str, budget: int) -> TopicSearch:
-        """Turns by rank, or under the summaries of their topics; only for these it may ask for time cues."""
         return TopicSearch(view, held, query, budget, self.own, self.llm)
 
     def status(self, view: View) -> Mapping[str, Any]:
         store = view.derived(RecordStore.load)
-        active = _active(view)
+        active = open_turns(view).values()  # G_event
         return {
             "active": {"turns": sum(map(len, active)), "tokens": sum(map(size, active))},
             **by_kind(store),
             "verified": sum(map(is_verified, store.records.values())),
             "links": links(store),
         }
-
-
-def _active(view: View) -> list[Turns]:
-    """The turns that are in no topic, G_event, by session, the first first."""
-    return sorted(open_turns(view).values(), key=lambda said: said[0].seq)
 
 
 # ── boundaries (section 3.3) ────────────────────────────────────────────────────────────────────
@@ -294,8 +289,8 @@ class TopicNetwork:
 
 
 def is_verified(topic: Record) -> bool:
-    """Whether a model told it, and claimed nothing that was not said."""
-    return not {*DEGRADED, *UNVERIFIED}.intersection(topic.aux)
+    """Whether it claims nothing that was not said."""
+    return UNVERIFIED[0] not in topic.aux
 
 
 # ── reading (section 3.4) ───────────────────────────────────────────────────────────────────────
@@ -303,10 +298,6 @@ def is_verified(topic: Record) -> bool:
 
 class TopicSearch(RecordSearch[GamSettings]):
     """What is found for one question; a turn in no topic is verified: nobody told it in other words."""
-
-    @property
-    def by_vectors(self) -> bool:
-        return self.own.rerank == "cosine"
 
     @cached_property
     def row(self) -> Matrix:
@@ -343,9 +334,7 @@ class TopicSearch(RecordSearch[GamSettings]):
 
     def _anchors(self) -> list[Candidate]:
         """V_top: the nearest topics; those that a person archived are none."""
-        found = self.nearest(KIND.folder, self.own.anchors)
-        self.trace.add(Stage("anchors", found=tuple(found)))
-        return found
+        return self.note("anchors", self.nearest(KIND.folder, self.own.anchors))
 
     def _neighbours(self, anchors: Sequence[str]) -> list[Candidate]:
         """Eq. 9: topics one edge from the anchors, followed either way, those of most weight."""
@@ -356,8 +345,7 @@ class TopicSearch(RecordSearch[GamSettings]):
                 if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
                     best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)
         found = ranked(best.values(), lambda parts: parts["weight"], lambda one: number_of(one.id))
-        self.trace.add(Stage("neighbours", found=tuple(found[: self.own.neighbours])))
-        return found[: self.own.neighbours]
+        return self.note("neighbours", found[: self.own.neighbours])
 
     @cached_property
     def _within(self) -> dict[int, str]:
@@ -390,8 +378,7 @@ class TopicSearch(RecordSearch[GamSettings]):
             those["conf"] = float(not name or is_verified(self.store.records[name]))
         scored = (Candidate(str(seq), those, via=self._within[seq]) for seq, those in parts.items())
         best = ranked(scored, self._score, lambda one: (-one.parts.get("cosine", 0), int(one.id)))
-        self.trace.add(Stage("turns", found=tuple(best)))
-        return self.turns(best)
+        return self.turns(self.note("turns", best))
 
     def _score(self, parts: Mapping[str, float]) -> float:
         own = self.own

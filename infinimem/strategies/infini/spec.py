@@ -14,7 +14,7 @@ from infinimem.spec import PROMPT, StrategySpec
 class InfiniSettings:
     """[infini]: the writing of topic documents. Lengths are tokens; docs/STRATEGIES.md has a table."""
 
-    feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
+    feed: Harmless[Literal["chunk", "turn"]] = "chunk"
     chunk_tokens: Portion = 2048
     """Tokens of turns that one extraction is shown: all of them fit the limit of a reply."""
     workers: Harmless[int] = 4

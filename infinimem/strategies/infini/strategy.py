@@ -16,8 +16,7 @@ It proposes; the store disposes. Source: arXiv 2606.10677.
 
 Every turn ends up cited by an entry, or marked as empty or as refused: what a model says without support goes
 back to it once, then the turn stands for itself. A model that cannot be reached leaves the turns pending, and
-so does one that gives no answer of use: its turns are asked about in halves. The paper groups what was
-extracted in a later call, as does `grouping = "rewrite"`; here the model is told the titles that there are.
+so does one that gives no answer of use: its turns are asked about in halves.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from infinimem.strategies.readers.pipeline import (
     collect,
     with_beside,
 )
-from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, ends_exchange, unreadable
+from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
 from infinimem.terms import query_terms
 
 PORTION = 4
@@ -251,7 +250,9 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     """Yield a plan a unit, in order; a few are asked about side by side, and are durable before the next.
     A unit whose plan is refused stands for itself."""
     settings = view.settings.of(InfiniSettings)
-    portions, few = _units(new, settings), max(1, settings.workers)
+    size, few = lambda turn: tokens.count(turn.text), max(1, settings.workers)
+    groups = [[turn] for turn in new] if settings.feed == "turn" else [new]
+    portions = [unit for group in groups for unit in tokens.packed(group, settings.chunk_tokens, size)]
     in_vain = 0
     while portions and in_vain < IN_VAIN:
         titles = _topic_titles(view, portions[0]) if settings.grouping == "extract" else None
@@ -274,19 +275,6 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
-
-
-def _units(turns: Sequence[Located], settings: InfiniSettings) -> list[list[Located]]:
-    groups: list[list[Located]] = []
-    for turn in turns:
-        begins = not groups or settings.feed == "turn"
-        if groups and settings.feed == "exchange":
-            begins = turn.doc_id != groups[-1][0].doc_id or ends_exchange(groups[-1], turn)
-        if begins:
-            groups.append([])
-        groups[-1].append(turn)
-    size, limit = lambda turn: tokens.count(turn.text), settings.chunk_tokens
-    return [unit for group in groups for unit in tokens.packed(group, limit, size)]
 
 
 def _topic_titles(view: View, new: Sequence[Located]) -> list[str]:
@@ -450,11 +438,8 @@ def _topics(entries: Iterable[NewEntry]) -> list[str]:
 
 
 def _left_out(turns: Sequence[Located], drawn: _Drawn) -> list[Reason]:
-    """Return the turns that no entry cites and that tell much of which no entry has a word.
-
-    To ask about these alone took a quarter more tokens and gave nothing: they are asked about with what is
-    wrong besides, or where a model left out most of what it read.
-    """
+    """Return the turns that no entry cites and that tell much of which no entry has a word; to ask about them
+    alone, unless they are most of what was read, took a quarter more tokens and gave nothing."""
     done = {seq for one in drawn.entries for seq in one.origin}
     done |= {seq for reason in drawn.mendable for seq in reason.seqs}
     known = {term for entry in drawn.entries for term in query_terms(entry.text)}

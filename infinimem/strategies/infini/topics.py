@@ -14,7 +14,7 @@ from infinimem import terms, tokens
 from infinimem.grounding import claims
 from infinimem.llm.base import LLM, Task
 from infinimem.markdown.characters import clean_text, normalised, one_line
-from infinimem.markdown.document import Document, heading_title
+from infinimem.markdown.document import Document, plain_title
 from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
 from infinimem.store.lines import ALIAS, STEM, fold
 from infinimem.store.spec import TOPICS, is_device, slug
@@ -238,9 +238,7 @@ def parted(topics: Sequence[Topic], groups: Iterable[Collection[int]]) -> list[l
 
 def clean_title(text: str) -> str:
     """A title that reads back as it was written under "# ": one line, no marks around it, not too long."""
-    title = " ".join(one_line(clean_text(text)).split()).lstrip("# ")
-    read = heading_title(f"# {title[:TITLE_LENGTH]}")
-    return read[1] if read else ""
+    return plain_title(" ".join(one_line(clean_text(text)).split()).lstrip("# ")[:TITLE_LENGTH])
 
 
 def unsorted(view: View) -> str:

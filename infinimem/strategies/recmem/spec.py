@@ -38,7 +38,6 @@ class RecmemSettings:
     supersede: Harmless[bool] = True
     """Whether a fact archives the one that it replaces; in the paper both stand."""
     workers: Harmless[int] = 8
-    """Calls of a model that run side by side."""
     k_sub: Harmless[int] = 50
     """Exchanges that a question is shown at most, the paper's 10; 0 leaves a tier out."""
     k_epi: Harmless[int] = 5

@@ -16,23 +16,23 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from infinimem import tokens
 from infinimem.grounding.claims import claims
 from infinimem.llm.base import CUT, LLM, in_order
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
-from infinimem.model import AGAIN, Candidate, Evidence, Located, Plan, Stage
+from infinimem.model import AGAIN, Candidate, Evidence, Located, Plan
 from infinimem.settings import Settings
 from infinimem.spec import Kind, StrategySpec
 from infinimem.store.records import stem
 from infinimem.store.view import View, whole
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.readers.pipeline import FIRST, near, pack, ranked
+from infinimem.strategies.readers.pipeline import FIRST, near, pack
 from infinimem.strategies.recmem.spec import FACTS_MAX, K_OLD, SPEC, RecmemSettings
 from infinimem.strategies.records.asking import (
     Asker,
@@ -45,10 +45,9 @@ from infinimem.strategies.records.asking import (
     new_facts,
     shown_turns,
 )
-from infinimem.strategies.records.evidence import RecordSearch
 from infinimem.strategies.records.record import Link, Record, Ref, fits, number_of, record_id
 from infinimem.strategies.records.record_store import Loaded, RecordStore, SharedDict, VectorIndex
-from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, run
+from infinimem.strategies.records.strategy import RecordSearch, RecordStrategy, by_kind, edited, run
 from infinimem.terms import DAYS, MONTHS
 
 PAPER = 0.7
@@ -131,7 +130,7 @@ class RecMem(RecordStrategy):
             looked.add(name)
             if not asks or (name in alone and not view.tried):
                 return None
-            with held(view, self._writing, self._units_writing) as known:
+            with self.held(view, writing=True) as known:
                 if not known.units.is_open(name):
                     return None
                 turns = known.units.said([name])
@@ -171,8 +170,14 @@ class RecMem(RecordStrategy):
         units = view.derived(Exchanges.of)
         return 2 * sum(tokens.count(units.records[name].text) for name in self._crowded(view))
 
-    def held(self, view: View) -> AbstractContextManager[Held]:
-        return held(view, self._reading, self._units_reading)
+    @contextmanager
+    def held(self, view: View, *, writing: bool = False) -> Iterator[Held]:
+        """Give what is known of a view, for one thread at a time."""
+        records = self._writing if writing else self._reading
+        units = self._units_writing if writing else self._units_reading
+        with records.at(view) as (store, space), units.at(view) as (exchanges, near):
+            assert isinstance(exchanges, Exchanges)
+            yield Held(store, space, exchanges, near)
 
     def search(self, view: View, held: Held, query: str, budget: int) -> TierSearch:
         return TierSearch(view, held, query, budget, self.own, self.llm)
@@ -219,7 +224,7 @@ class Attention:
 
     def _merge(self, without: Collection[str]) -> bool:
         """Eq. 6: the nearest episode with the exchange in it; False if it is not part of that episode's."""
-        nearest = self.held.index.nearest(self.row, 1, (EPISODE.folder,), without=without)
+        nearest = self.held.space.nearest(self.row, 1, (EPISODE.folder,), without=without)
         old = next((self.after.records[name] for name, cosine in nearest if cosine >= self.theta), None)
         if old is None or old.pinned:
             return False
@@ -238,10 +243,7 @@ class Attention:
         return True
 
     def _recurs(self) -> list[str]:
-        """Eq. 5: the open exchanges before it in which it recurs; none if they are fewer than `theta_count`.
-
-        The paper's text asks for so many others; its Appendix B and its code count it, as is done here.
-        """
+        """Eq. 5: the open exchanges before it in which it recurs; none if with it they are too few."""
         least = self.own.theta_count
         nearest = self.held.near.nearest(self.row, 2 * least, (OPEN,), without=self.unheard)
         close = [other for other, cosine in nearest if cosine >= self.theta]
@@ -249,11 +251,7 @@ class Attention:
 
     def _cluster(self, others: Sequence[str]) -> None:
         """Eq. 7: episodes of the exchange and those in which it recurs, and their facts; of the nearer half
-        of them, where all do not fit.
-
-        What the model leaves out of all episodes is named by an archived one without text: it recurs no more,
-        as the whole cluster leaves the raw ones in the paper.
-        """
+        of them, where all do not fit. An archived one without text names what the model leaves out."""
         units, self.asker.failure = self.held.units, ""
         left = {self.name, *others}
         cluster = units.said(left)
@@ -280,11 +278,8 @@ class Attention:
         return {name: turns}
 
     def _refine(self, fresh: Mapping[str, Sequence[Located]]) -> None:
-        """Eq. 8 and 9: the facts that episodes leave out of the turns that are new to each, side by side.
-
-        A model is shown the nearest facts that are known. Those that a new one replaces are archived.
-        """
-        store, index, own = self.after, self.held.index, self.own
+        """Eq. 8 and 9: the facts that episodes leave out of the turns that are new to each, side by side."""
+        store, index, own = self.after, self.held.space, self.own
         index.sync(store)
         known = dict[str, dict[str, Record]]()
         for name in fresh:
@@ -328,17 +323,11 @@ ROLES = 150
 class TierSearch(RecordSearch[RecmemSettings]):
     """What is found for one question, among the records and exchanges of a snapshot."""
 
-    def __init__(
-        self, view: View, held: Held, query: str, budget: int, own: RecmemSettings, llm: LLM
-    ) -> None:
-        super().__init__(view, (held.records, held.index), query, budget, own, llm)
-        self._held = held
+    held: Held
 
     def by_rank(self) -> Evidence:
         """Turns by rank: by the best of what shows them, an exchange, an episode or a fact."""
-        turns = self._ranked(self._tiers())
-        self.trace.add(Stage("turns", found=tuple(turns)))
-        return self.evidence(self.turns(turns))
+        return self.evidence(self.turns(self.note("turns", self._ranked(self._tiers()))))
 
     def for_answer(self) -> Evidence:
         """The first turns, episodes, facts, further turns; by cosine as in the paper.
@@ -367,12 +356,10 @@ class TierSearch(RecordSearch[RecmemSettings]):
             "exchanges": self._exchanges(own.k_sub),
             "facts": self.nearest(FACT.folder, own.k_sem if own.k_sem >= 0 else 2 * own.k_epi),
         }
-        for tier, best in tiers.items():
-            self.trace.add(Stage(tier, found=tuple(best)))
-        return tiers
+        return {tier: self.note(tier, best) for tier, best in tiers.items()}
 
     def _exchanges(self, count: int) -> list[Candidate]:
-        held, everything = self._held, self.own.units == "all"
+        held, everything = self.held, self.own.units == "all"
         if self.by_vectors:
             best = held.near.nearest(self.row, count, (OPEN, HELD) if everything else (OPEN,))
             return [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in best]
@@ -389,7 +376,7 @@ class TierSearch(RecordSearch[RecmemSettings]):
         An episode or an exchange, of which a turn is a part, shows it no better than it is near by itself:
         else the turns of a long episode would fill all places.
         """
-        units = self._held.units
+        units = self.held.units
         parts: dict[int, dict[str, float]] = defaultdict(dict)
         for tier, best in tiers.items():
             store = units if tier == "exchanges" else self.store
@@ -398,13 +385,12 @@ class TierSearch(RecordSearch[RecmemSettings]):
                     parts[ref.seq].setdefault(tier, one.score)
         seqs = [seq for seq in parts if seq in units.of_turn]
         if self.by_vectors:
-            alone = self._held.near.cosines(self.row, [units.of_turn[seq] for seq in seqs])
+            alone = self.held.near.cosines(self.row, [units.of_turn[seq] for seq in seqs])
         else:
             alone = [self.turn_scores.get(seq, 0.0) for seq in seqs]
         for seq, score in zip(seqs, alone, strict=True):
             parts[seq] |= {tier: min(score, best) for tier, best in parts[seq].items() if tier != "facts"}
-        turns = (Candidate(str(seq), parts[seq]) for seq in seqs)
-        return ranked(turns, lambda of: max(of.values()), lambda turn: int(turn.id))
+        return self.best_turns({seq: parts[seq] for seq in seqs})
 
 
 # ── the subconscious: every exchange as it was said (sections 3.1 and 3.2, Eq. 2 to 4) ───────────
@@ -436,13 +422,8 @@ class Exchange(Record):
 
 
 def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[list[Located], int]]:
-    """Turns of a session as exchanges, each with the turn of the session that ended it, or `GOES_ON`.
-
-    One ends before its first speaker is back after a reply, and with the first turn of another session.
-
-    Args:
-        starts: the first turns of all sessions, ascending.
-    """
+    """Turns of a session as exchanges, each with the turn of the session that ended it, or `GOES_ON`: before
+    its first speaker is back after a reply, or with the first turn of another session (`starts`)."""
     said: list[Located] = []
     for turn in turns:
         if said and (
@@ -573,19 +554,10 @@ def _unit(turns: Sequence[Located], by: int, held: Collection[int]) -> Exchange:
     )
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """What is known of a library: its records and its exchanges, and where both lie."""
 
     records: RecordStore
-    index: VectorIndex
+    space: VectorIndex
     units: Exchanges
     near: VectorIndex
-
-
-@contextmanager
-def held(view: View, of_records: Loaded, of_units: Loaded) -> Iterator[Held]:
-    """Give what is known of a view, for one thread at a time."""
-    with of_records.at(view) as (records, index), of_units.at(view) as (units, near):
-        assert isinstance(units, Exchanges)
-        yield Held(records, index, units, near)

@@ -61,11 +61,7 @@ class Asker:
         return reply
 
     def ask(self, task: Task, **variables: object) -> Data | None:
-        """Ask, and once more if the reply cannot be read; None if neither can.
-
-        Raises:
-            ModelUnavailable: the model does not answer.
-        """
+        """Ask, and once more if the reply cannot be read; None if neither can."""
         data, wrong = self.ask_checked(task, variables, lambda _: ())
         if data is None:  # else nothing is written: calls side by side would lose what another one noted
             self.failure = wrong[0].code
@@ -75,10 +71,7 @@ class Asker:
         self, task: Task, variables: Mapping[str, object], check: Callable[[Data], Sequence[Reason]]
     ) -> tuple[Data | None, Sequence[Reason]]:
         """Ask, and once more if the reply is wrong; with its problems, where the task has such a variable.
-
-        Returns:
-            The better of the replies (None if neither could be read), and what is still wrong with it.
-        """
+        Return the better reply (None if neither could be read), and what is still wrong with it."""
         best: Data | None = None
         left: Sequence[Reason] = ()
         problems: Sequence[Reason] = ()
@@ -146,14 +139,6 @@ class Descriptor:
 
     summary: str
     keywords: tuple[str, ...]
-
-    @property
-    def fault(self) -> str | None:
-        """Why it may not be applied: "EMPTY" or "TOO_LONG"; None where it may."""
-        if not self.summary or not self.keywords:
-            return "EMPTY"
-        long = len(self.summary) > SUMMARY or any(len(word) > KEYWORD for word in self.keywords)
-        return "TOO_LONG" if long or len(self.keywords) > KEYWORDS else None
 
     def cut(self) -> Descriptor:
         """Within bounds."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from infinimem.grounding.sentences import span_of
@@ -28,8 +29,6 @@ ANEW = "infinimem rebuild makes all records anew"
 
 UNVERIFIED = (("unverified", "true"),)
 """`aux` of a record whose words claim what its evidence does not hold."""
-DEGRADED = (("degraded", "true"),)
-"""`aux` of one that no model told: its first words stand in."""
 
 _ID = re.compile(r"([a-z]{1,8})-([0-9]{6,18})(?:-([0-9]{2,9}))?\Z")
 
@@ -55,13 +54,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as its source holds it.
-
-    Args:
-        kind: its type, such as "version".
-        to: the node that it leads to.
-        weight: how near the two are, in the caller's measure; None for a kind that has no measure.
-    """
+    """A link as its source holds it; `weight` is how near the two are, None for a kind without measure."""
 
     kind: str
     to: str
@@ -105,11 +98,7 @@ class Record:
 
     @property
     def kind(self) -> Kind:
-        """Its kind.
-
-        Raises:
-            ValueError: the strategy keeps none of this prefix.
-        """
+        """Its kind; ValueError if the strategy keeps none of this prefix."""
         kind = self.spec.kind_of(self.id)
         if kind is None:
             raise ValueError(f"{self.spec.name} keeps no records called {self.id[:80]!r}")
@@ -156,11 +145,7 @@ def record_id(prefix: str, number: int, suffix: int = 0) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def number_of(name: str) -> tuple[int, int]:
-    """Number and suffix (0 for none) of a record.
-
-    Raises:
-        ValueError: it is no record's id as `record_id` writes it.
-    """
+    """Number and suffix (0 for none) of a record; ValueError if `record_id` writes no such id."""
     match = _ID.match(name)
     found = (int(match[2]), int(match[3] or 0)) if match else (0, 0)
     if not match or found == (0, 0) or record_id(match[1], *found) != name:
@@ -221,7 +206,9 @@ def header(record: Record) -> list[str]:
         lines.append(f"  - {{{record.kind.source}: {name}{was}}}")
     if record.links:
         lines.append("links:")
-        lines += map(_link_line, record.links)
+        for link in record.links:
+            weight = "" if link.weight is None else f", w: {link.weight:.3f}"
+            lines.append(f"  - {{type: {link.kind}, to: {link.to}{weight}}}")
     if record.aux:
         lines.append(f"aux: {{{', '.join(f'{key}: {value}' for key, value in record.aux)}}}")
     return [*lines, *record.others, "---"]
@@ -238,11 +225,6 @@ def _ref_lines(refs: Sequence[Ref]) -> Iterator[str]:
         span = f', span: "{ref.span[0]}-{ref.span[1]}"' if ref.span else ""
         yield f"  - {{ref: {ref.seq}{run}{span}}}"
         at = end
-
-
-def _link_line(link: Link) -> str:
-    weight = "" if link.weight is None else f", w: {link.weight:.3f}"
-    return f"  - {{type: {link.kind}, to: {link.to}{weight}}}"
 
 
 def fits(record: Record) -> bool:
@@ -285,12 +267,7 @@ def clean_prose(text: str) -> str:
 
 
 def parse(document: Document, spec: StrategySpec) -> Record | Finding:
-    """The record that a document holds, or why it holds none. Never raises.
-
-    Args:
-        document: in one of the folders of the strategy's records.
-        spec: its kinds of records and of links.
-    """
+    """The record that a document in a folder of a strategy's records holds, or why it holds none."""
     folder, _, name = document.id.rpartition("/")
     if f"{folder}/" not in spec.record_folders:  # its next version would stand beside
         what = f"records stand in {' and '.join(spec.record_folders)} themselves; move it there"
@@ -308,12 +285,6 @@ def parse(document: Document, spec: StrategySpec) -> Record | Finding:
         return Finding("error", f"the header is no record's: {wrong}; mend it, or {ANEW}", document.id)
 
 
-def _prose(body: str) -> str:
-    lines = body.split("\n")
-    end = next((at for at, line in enumerate(lines) if line.startswith(">")), len(lines))
-    return clean_prose("\n".join(lines[:end]))
-
-
 def _others(lines: Sequence[str]) -> tuple[str, ...]:
     """The header lines of keys that are not a record's, with the lines that belong to them."""
     found: list[str] = []
@@ -327,11 +298,7 @@ def _others(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _record(name: str, spec: StrategySpec, kind: Kind, document: Document) -> Record:
-    """The record of a document.
-
-    Raises:
-        ValueError: what is wrong with its header.
-    """
+    """The record of a document; ValueError says what is wrong with its header."""
     values = document.header.values
     if values.get("kind") != kind.name:
         raise ValueError(f"its kind is not {kind.name}")
@@ -347,6 +314,7 @@ def _record(name: str, spec: StrategySpec, kind: Kind, document: Document) -> Re
     session = values.get("session")
     if session is not None and not (isinstance(session, str) and _STEM.match(session)):
         raise ValueError("session is no name of an evidence file")
+    own = takewhile(lambda line: not line.startswith(">"), document.body.split("\n"))
     when = _line(values["when"], "when") if "when" in values else None
     if when is not None and span_of(when) is None:
         raise ValueError("when is no day, month, year or interval of two of them")
@@ -362,7 +330,7 @@ def _record(name: str, spec: StrategySpec, kind: Kind, document: Document) -> Re
         moved=tuple((row[kind.source], row["was"]) for row in of_records if "was" in row),
         visible=document.id.startswith(kind.folder),
         aux=_aux(values.get("aux", {})),
-        prose=_prose(document.body) if kind.prose else "",
+        prose=clean_prose("\n".join(own)) if kind.prose else "",
         others=_others(document.lines[1 : document.header.end - 1]),
         when=when,
         links=_links(name, values, spec),

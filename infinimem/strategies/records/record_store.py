@@ -96,11 +96,7 @@ class Unread(NamedTuple):
 
 
 class RecordStore:
-    """Records by id, and their links. Records are values; what changes is which of them stand here.
-
-    Args:
-        view: shows the turns that they are made of.
-    """
+    """Records by id, and their links. Records are values; what changes is which of them stand here."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -255,11 +251,8 @@ class RecordStore:
         self.relink(name, link.kind, (*others, link))
 
     def relink(self, name: str, kind: str, links: Iterable[Link]) -> None:
-        """Replace all links of a kind to others that are here.
-
-        Raises:
-            ValueError: one leads to the record itself, or to none, or is of another kind.
-        """
+        """Replace all links of a kind to others that are here; ValueError if one leads to the record itself,
+        or to none, or is of another kind."""
         new = {link.to: link for link in links}
         if any(to == name or to not in self.records or link.kind != kind for to, link in new.items()):
             raise ValueError(f"{name} cannot have these {kind} links: {', '.join(new)}")

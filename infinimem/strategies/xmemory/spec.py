@@ -26,13 +26,11 @@ class XmemorySettings:
     segmenter: Annotated[Literal["each", "batch"], HarmlessIf()] = "each"
     """Whether a model is asked at each message if another block begins, or once block_max are open."""
     block_max: Harmless[int] = 20
-    """Messages of a block."""
     attach: Harmless[float] = 0.0
     """Least cosine of a fact and the theme that it joins; 0 for that of the embedder, as with those below."""
     attach_room: Harmless[float] = 0.0
     """The same where the theme has room."""
     theme_max: Harmless[int] = 12
-    """Facts of a theme."""
     purity: Harmless[float] = 0.0
     """Least mean cosine of the facts of a full theme; else it is split."""
     edge: Harmless[float] = 0.0
@@ -45,14 +43,12 @@ class XmemorySettings:
     merge: Harmless[bool] = True
     """Either may be switched off by itself."""
     workers: Harmless[int] = 8
-    """Calls of a model that run side by side."""
     pool: Harmless[int] = 40
     """Facts nearest to a question, among which representatives are picked."""
     represent: Harmless[bool] = True
     """Whether they are picked to cover the pool too; else the nearest are taken."""
     themes: Harmless[int] = 5
     facts: Harmless[int] = 20
-    """How many of each are picked."""
     alpha: Harmless[float] = 0.7
     """What coverage counts beside nearness (Eq. 4)."""
     neighbours: Harmless[int] = 10

@@ -31,7 +31,7 @@ from infinimem.model import Candidate, Evidence, Finding, Located, Plan, Rejecte
 from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.readers.pipeline import pack, ranked, size
+from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.asking import (
     Asker,
     Segment,
@@ -45,12 +45,20 @@ from infinimem.strategies.records.asking import (
     segments,
     shown_turns,
 )
-from infinimem.strategies.records.evidence import EvidenceBuilder, Records, RecordSearch
 from infinimem.strategies.records.record import Link, Ref, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
-from infinimem.strategies.records.strategy import RecordStrategy, by_kind, edited, faults, settled
+from infinimem.strategies.records.strategy import (
+    EvidenceBuilder,
+    Records,
+    RecordSearch,
+    RecordStrategy,
+    by_kind,
+    edited,
+    faults,
+    settled,
+)
 from infinimem.strategies.xmemory.partition import bounded, group, homes, members
-from infinimem.strategies.xmemory.spec import EPISODE, FACT, SOURCE, SPEC, THEMES, XmemorySettings, scaled
+from infinimem.strategies.xmemory.spec import EPISODE, FACT, SOURCE, SPEC, XmemorySettings, scaled
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms_of
 
@@ -82,8 +90,6 @@ as in the paper (benchmarks/themes.py). Others have them as they are, for text-e
 HOLDS, NEAR = "holds", "near"
 """Links of a picture: from a theme to its facts, and to the themes that are nearest."""
 NEIGHBOURS = 2
-_READ = 3
-"""How often what is open is shown to a model, about."""
 _NEVER = 1 << 62
 """Stands for the turn that ends what is ended because someone asked."""
 
@@ -119,6 +125,7 @@ class XMemory(RecordStrategy):
 
     spec = SPEC
     own: XmemorySettings
+    shown = 3
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Tell the blocks that these turns end, a plan each; turns of open blocks are listed alone."""
@@ -228,12 +235,7 @@ class XMemory(RecordStrategy):
 
     # ── what people see of it ───────────────────────────────────────────────────────────────────
 
-    def estimate(self, view: View) -> int:
-        """What a model is shown of the turns that are open."""
-        return _READ * sum(map(size, open_turns(view).values()))
-
     def search(self, view: View, held: Records, query: str, budget: int) -> ThemeSearch:
-        """Turns by rank, or evidence from themes down to messages, for which the gate may ask a model."""
         return ThemeSearch(view, held, query, budget, self.own, self.llm)
 
     def drawn(self, view: View, store: RecordStore, index: VectorIndex) -> tuple[RecordStore, Sequence[str]]:
@@ -265,19 +267,6 @@ class XMemory(RecordStrategy):
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
         return faults(store, only, *([partial(bounded, self.own.theme_max)] if self.own.split else ()))
-
-    def check(self, view: View) -> list[Finding]:
-        """As of all strategies of records, and facts that two themes hold."""
-        store, first = view.derived(RecordStore.load), homes(view.derived(members))
-        themes = [one for _, one in sorted(store.records.items()) if one.kind is THEMES and one.visible]
-        what = "{} is in {} too, where it counts; take the line out of one"
-        twice = (
-            Finding("error", what.format(fact, first[fact]), theme.doc_id)
-            for theme in themes
-            for fact in theme.sources
-            if first.get(fact, theme.id) != theme.id
-        )
-        return [*super().check(view), *twice]
 
 
 def strands(
@@ -363,10 +352,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         if self.own.rank == "library" or not self.own.records:
             for seq, score in words.items():
                 parts[seq]["words"] = score
-        rows = (Candidate(str(seq), those) for seq, those in parts.items())
-        turns = ranked(rows, lambda those: max(those.values()), lambda turn: int(turn.id))
-        self.trace.add(Stage("turns", found=tuple(turns)))
-        return self.evidence(self.turns(turns))
+        return self.evidence(self.turns(self.note("turns", self.best_turns(parts))))
 
     def for_answer(self) -> Evidence:
         """Facts, then episodes, and messages behind those that need them."""
@@ -398,8 +384,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         names = [one.id for one in self.nearest(FACT.folder, own.pool)]
         if own.represent:
             near = sorted({theme_of[name] for name in names if name in theme_of}, key=number_of)
-            themes = self._picked(near, own.themes, len(known))
-            self.trace.add(Stage("themes", found=tuple(themes)))
+            themes = self.note("themes", self._picked(near, own.themes, len(known)))
             taken = {one.id for one in themes}
             among = [name for name in names if theme_of.get(name) in taken or name not in theme_of]
             facts = self._picked(among, own.facts, len(theme_of))
@@ -407,8 +392,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
             names = names[: own.facts]
             scored = zip(names, self._near(names), strict=True)
             facts = [Candidate(name, {"near": score}) for name, score in scored]
-        self.trace.add(Stage("facts", found=tuple(facts)))
-        return themes, facts
+        return themes, self.note("facts", facts)
 
     def _picked(self, names: Sequence[str], budget: int, count: int) -> list[Candidate]:
         """The representatives among these records, of so many, in the order in which they are taken."""
@@ -445,16 +429,12 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
             for name, score, share in zip(names, scores, min_max(scores), strict=True)
         )
         best = ranked(rows, lambda one: one["share"] + one["support"], lambda one: number_of(one.id))
-        self.trace.add(Stage("episodes", found=tuple(best[: self.own.episodes])))
-        return best[: self.own.episodes]
+        return self.note("episodes", best[: self.own.episodes])
 
     def _admitted(
         self, gate: str, themes: Sequence[Candidate], facts: Sequence[Candidate], episodes: list[Candidate]
     ) -> Stage:
-        """The episodes that are shown, by way of "messages" those with theirs.
-
-        A model is shown the themes and facts that were picked: the coarse context.
-        """
+        """The episodes that are shown, by way of "messages" those with theirs."""
         if gate == "none" or not episodes:
             return Stage("gate", found=tuple(Candidate(one.id, via="messages") for one in episodes))
         context = {"question": self.query, "themes": self._rows(themes), "facts": self._rows(facts)}

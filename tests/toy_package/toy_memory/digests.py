@@ -18,10 +18,18 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import pack, size
 from infinimem.strategies.records.asking import Asker, ended_by, narrated, one_liner, open_turns
-from infinimem.strategies.records.evidence import Records, RecordSearch
 from infinimem.strategies.records.record import Link, Ref
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import RecordStrategy, Step, by_kind, edited, either_way, run
+from infinimem.strategies.records.strategy import (
+    Records,
+    RecordSearch,
+    RecordStrategy,
+    Step,
+    by_kind,
+    edited,
+    either_way,
+    run,
+)
 from toy_memory.spec import DIGESTS, DigestSettings
 from toy_memory.tasks import NAME
 
@@ -46,10 +54,6 @@ class Digests(RecordStrategy):
         """Digests of all that is open, because someone asked."""
         if event == "consolidate":
             yield from run(view, [partial(self._planned, view, _open)])
-
-    def estimate(self, view: View) -> int:
-        """What is open is read once."""
-        return sum(map(size, _open(view)))
 
     def search(self, view: View, held: Records, query: str, budget: int) -> DigestSearch:
         """One question's search."""
