@@ -503,7 +503,7 @@ class Memory(Reader):
         if sum((bool(seqs), match is not None, source is not None or session is not None)) != 1:
             raise UsageError("say what to forget in one way: numbers, a match, or a source or session")
         pattern = compile_pattern(match) if match is not None else None
-        wanted = Wanted(frozenset(seqs), pattern.found if pattern else None, source, session)
+        wanted = Wanted(frozenset(seqs), pattern.found if pattern else lambda _: (), source, session)
         done = preview_forget(self.library, wanted) if dry_run else forget(self.library, wanted)
         return replace(done, notes=tuple(pattern.notes) if pattern else ())
 

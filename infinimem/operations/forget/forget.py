@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -30,7 +30,6 @@ from infinimem.operations.forget.redaction import (
     Wanted,
     choose,
     named_ids,
-    read,
     readings,
     redact,
     tombstoned,
@@ -38,7 +37,7 @@ from infinimem.operations.forget.redaction import (
 from infinimem.settings import SETTINGS
 from infinimem.spec import folders, texts_of
 from infinimem.store import receipts, sequence, state, withheld
-from infinimem.store.commit import CONFLICTS, clear_displaced, recheck, recover
+from infinimem.store.commit import CONFLICTS, Conflict, clear_displaced, recheck, recover
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.lines import ID, aliases_of, fold
@@ -105,7 +104,9 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     quoted = (JOURNAL, STATE)
     lines = [p for p in choice.lines if not p.doc_id.startswith(quoted) or first[p.seq, p.text] is p]
     rows = (Candidate(p.seq, p.doc_id if p.start_line else "-", p.start_line, p.text) for p in lines)
-    left = find_residue(library.files, view, choice.texts, done.documents)
+    documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
+    after = view.showing({doc_id: document for doc_id, document in documents.items() if document})
+    left = find_residue(library.files, after, choice.texts, preview=True)
     return replace(found, rows=(*rows, *choice.unsigned), left=left)
 
 
@@ -139,12 +140,16 @@ def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
 
 def _locked(library: Library, act: Callable[[View], T]) -> T:
     """Do something under the lock, late saves first; again where someone saved a file of it meanwhile."""
-
-    def acted(_: View) -> T:
-        recheck(library.files, library.clock().timestamp())
-        return act(_look(library))
-
-    return library.written(acted)
+    library.demand_initialised()
+    for again in reversed(range(RETRIES + 1)):
+        try:
+            with library.locked():
+                recheck(library.files, library.clock().timestamp())
+                return act(_look(library))
+        except Conflict:
+            if not again:
+                raise
+    raise AssertionError
 
 
 def _look(library: Library) -> View:
@@ -234,36 +239,29 @@ class Residue:
     why: str
 
 
-def find_residue(
-    files: Files, view: View, texts: Texts, planned: Mapping[str, Document | None] | None = None
-) -> tuple[Residue, ...]:
-    """Files and names in which any of it stands; for a preview, with the documents that are `planned`, only
-    what a `forget` will not touch."""
-    found, names, every, changes = [], set[str](), view.derived(read), planned or {}
+def find_residue(files: Files, view: View, texts: Texts, preview: bool = False) -> tuple[Residue, ...]:
+    """Files and names in which any of it stands; for a preview only what a `forget` will not touch."""
+    found, names = [], set[str]()
     for doc_id in sorted(one for one in named_ids(view) if one.startswith(_NAMED)):
-        if doc_id in every and doc_id not in changes and not texts.touches(every[doc_id]):
-            continue
         stem = doc_id.rpartition("/")[2]
-        old = view.document(doc_id) if doc_id in view else None
-        document = changes.get(doc_id, old) or Document.empty(doc_id)
+        document = view.document(doc_id) if doc_id in view else Document.empty(doc_id)
         called = {stem, stem.replace("-", " "), document.title, *aliases_of(document)}
         called |= {str(document.header.values.get("session", ""))}
         told = (document.summary, *(heading.title for heading in document.headings), *called)
         if any(map(texts.within, called)):
-            where = "its name" if changes.get(doc_id, old) else "it is gone, but receipts name it"
+            where = "its name" if doc_id in view else "it is gone, but receipts name it"
             change = f"`infinimem rename {shlex.quote(doc_id)} NEW` changes the name"
             found.append(Residue(f"{doc_id}.md", f"{where}: {change}"))
             names |= called - {""}
         elif doc_id.startswith((*BUFFERS, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
             found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
     listed, own = {one.path for one in found}, (*folders().owned, STATE, "/")
-    without = () if planned is None else own  # a preview does not ask what is left of them
-    places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root, without)}
-    if planned is None:
+    places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root)}
+    if not preview:
         places |= {str(path): path for cache in caches() for path in _paths(cache)}
     for name, path in places.items():
         ours, data = name.startswith(own), None
-        if name in _SILENT or f"{name}/" in own or (ours and planned is not None):
+        if name in _SILENT or f"{name}/" in own or (ours and preview):
             continue
         if name not in listed and texts.within(path.name):
             found.append(Residue(name, "its name: rename or delete it"))
@@ -276,10 +274,9 @@ def find_residue(
     return tuple(sorted(found, key=lambda one: one.path))
 
 
-def _paths(root: Path, without: Collection[str] = ()) -> Iterator[Path]:
+def _paths(root: Path) -> Iterator[Path]:
     for folder, inner, names in os.walk(root):
-        top = without if folder == str(root) else ()
-        inner[:] = sorted(name for name in inner if name != GIT and f"{name}/" not in top)
+        inner[:] = sorted(name for name in inner if name != GIT)
         yield from (Path(folder, name) for name in (*inner, *sorted(names)))
 
 
@@ -324,9 +321,7 @@ def _rename(library: Library, view: View, name: str, new: str) -> Renamed:
     }
     receipt = _write(library, view, done, receipts.RENAME, notice, ())
     view = _look(library)
-    texts = Texts(
-        (), called - {new, new.casefold()}, readings(view, library.seen_lines()).values(), whole=True
-    )
+    texts = Texts((), called - {new, new.casefold()}, readings(view, library.seen_lines()), whole=True)
     left = find_residue(library.files, view, texts)
     files = {f"{doc_id}.md" for doc_id in (*names, *done.documents)}
     return Renamed(receipt, was, now, left, git_advice(library.root.absolute(), files))

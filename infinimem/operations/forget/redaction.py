@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -24,7 +25,7 @@ from infinimem.store import receipts, state
 from infinimem.store.external_edits import live
 from infinimem.store.files import digest
 from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
-from infinimem.store.lines import drawn_from, former, names_of
+from infinimem.store.lines import drawn_from, former
 from infinimem.store.plans import Rendered, described, headed, is_emptied
 from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug
@@ -41,7 +42,6 @@ _NUMBERS = re.compile(
 SENTENCE, SHORTEST, BOUNDED = 20, 4, 12
 """A longer sentence of a text is looked for by itself, a shorter text not at all; one of fewer bytes only
 where it is no part of a word."""
-_ANY_SEQ = re.compile(r"\bseq=([1-9][0-9]{0,17})\b")
 _SEQ = re.compile(r"- <(?:[^>]*,)?seq=([1-9][0-9]{0,17})\b")
 _END = re.compile(r"(?<=[.!?…。！？])\s+|\n")
 _WORD = re.compile(r"[^\W_]{4,}")
@@ -51,70 +51,18 @@ _FORMAT = Path(__file__).with_name("format.txt").read_bytes()
 """Words that files hold whatever was said: they, years and small numbers are not looked for."""
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a document says, made once for as long as it stays: each way in which a line reads in it; all its
-    words in lower case, names too; the numbers of lines that it may tell of."""
-
-    lines: tuple[Located, ...]
-    data: bytes
-    numbers: frozenset[int]
-
-    @classmethod
-    def of(cls, document: Document) -> Contents:
-        lines = tuple(_quoted(document)) if document.id.startswith(JOURNAL) else document.entries
-        titles = (heading.title for heading in document.headings)
-        told = [*names_of(document), document.id.rpartition("/")[2].replace("-", " "), document.summary]
-        told += [str(document.header.values.get("session", "")), *titles, *(p.text for p in lines)]
-        text = "\n".join((*document.lines, *told))
-        numbers = {*map(int, _ANY_SEQ.findall(text)), *described(document), *_numbers(lines)}
-        return cls(lines, _lowered(text), frozenset(numbers))
-
-
-def _numbers(lines: Iterable[Located]) -> Iterator[int]:
-    return (seq for p in lines for seq in (p.seq, *drawn_from(p.entry), *former(p.entry)))
-
-
-def _said(lines: Iterable[Located]) -> bytes:
-    return _lowered("\n".join(f"{one.text}\n{one.entry.line}" for one in lines))
-
-
-def read(
-    view: View, known: Mapping[str, Contents] | None, changed: Collection[str] | None
-) -> dict[str, Contents]:
-    """Return what each document of the program's says; for `View.derived`."""
-    ids = view.ids("all") if known is None or changed is None else changed
-    ours = [one for one in ids if one in view and not view.is_note(one)]
-    kept = {one: reading for one, reading in (known or {}).items() if one in view and one not in ids}
-    return kept | {document.id: Contents.of(document) for document in view.each(ours)}
-
-
-def readings(view: View, known: Mapping[int, state.SeenLine]) -> dict[str, Contents]:
-    """Return every way in which lines read anywhere: in documents, in receipts, in the list of seen lines."""
-    there = view.derived(read)
-    standing = {p.entry.line.rstrip() for one in there.values() for p in one.lines}
-    odd = (parse_entry(one.line) for one in known.values() if one.line.rstrip() not in standing)
-    seen = tuple(Located(entry, state.PATH, 0, 0) for entry in odd if entry)
-    return there | {state.PATH: Contents(seen, _said(seen), frozenset(_numbers(seen)))}
-
-
 class Texts:
     """What is to be nowhere; what another line says in its own right stays, and is not looked for.
 
     Args:
         said: in the lines that go, without their signatures.
         words: what was asked for: what a pattern found in them, a session, a name.
-        others: what documents say; the lines with `gone` seqs go.
+        others: every reading of the lines that stay.
         whole: the words count as whole words alone.
     """
 
     def __init__(
-        self,
-        said: Sequence[str],
-        words: Iterable[str],
-        others: Collection[Contents],
-        gone: Collection[int] = (),
-        whole: bool = False,
+        self, said: Sequence[str], words: Iterable[str], others: Sequence[Located], whole: bool = False
     ) -> None:
         texts = {form for text in said for piece in _pieces(text) for form in _forms(piece)}
         asked = {form for word in words for form in {*_forms(word), slug(word).encode()} if len(form) > 1}
@@ -122,31 +70,20 @@ class Texts:
         alone = {form for form in texts if len(form) < BOUNDED}
         alone |= {form for form in asked if whole or len(form) < SHORTEST or _HEX.fullmatch(form)}
         self._look_for(telling & alone, telling - alone)
-        some = (one for reading in others if self._holds(reading.data) for one in reading.lines)
-        self.repeated = [p for p in some if p.seq not in gone and self._holds(_said([p]))]
+        self.repeated = [one for one in others if self.within(f"{one.text}\n{one.entry.line}")]
         """Lines that stay and say some of it in their own right."""
-        own = _said(self.repeated)
+        own = _lowered("\n".join(f"{one.text}\n{one.entry.line}" for one in self.repeated))
         again = {form for form in telling & alone if _whole([form]).search(own)}
         telling -= again | {form for form in telling - alone if form in own}
         self._look_for(telling & alone, telling - alone)
-
-        def is_rare(word: str) -> bool:
-            some = (one for one in others if _lowered(word) in one.data)
-            return not any(word in _words(p.text) for one in some for p in one.lines if p.seq not in gone)
-
-        self._rare = set(filter(is_rare, _words("\n".join(said))))
+        self._rare = _words("\n".join(said)).difference(*(_words(one.text) for one in others))
 
     def hinted(self, text: str) -> bool:
         """Whether a longer word of it stands there that no line has which stays."""
         return not self._rare.isdisjoint(_words(text))
 
-    def touches(self, reading: Contents) -> bool:
-        """Whether a document may tell of it."""
-        return self._holds(reading.data) or any(_lowered(word) in reading.data for word in self._rare)
-
     def _look_for(self, alone: Iterable[bytes], long: Collection[bytes]) -> None:
-        self._alone, self._long = sorted(alone), sorted(long)
-        self._words = _whole(self._alone)
+        self._words, self._long = _whole(alone), sorted(long)
         self._keys: dict[bytes, list[bytes]] = {}
         self._size = min(map(len, long), default=1)
         for form in self._long:
@@ -157,16 +94,12 @@ class Texts:
         data = _lowered(data)
         for name in names:
             data = data.replace(_lowered(name), b"")
-        return self._holds(data)
-
-    def _holds(self, data: bytes) -> bool:
         if len(self._long) < 64:
             found = any(form in data for form in self._long)
         else:  # of many it is passed through once for all of them
             begins = ((at, self._keys.get(data[at : at + self._size], ())) for at in range(len(data)))
             found = any(data.startswith(form, at) for at, forms in begins for form in forms)
-        is_near = not found and any(word in data for word in self._alone)
-        return found or (is_near and self._words.search(data) is not None)
+        return found or self._words.search(data) is not None
 
 
 def _whole(words: Iterable[bytes]) -> re.Pattern[bytes]:
@@ -224,7 +157,7 @@ class Wanted:
     """Lines by number, by what `finds` finds in one or in its speaker's name, by source, session, or both."""
 
     seqs: Collection[int] = ()
-    finds: Callable[[str], Sequence[str]] | None = None
+    finds: Callable[[str], Sequence[str]] = lambda text: ()
     source: str | None = None
     session: str | None = None
 
@@ -251,29 +184,24 @@ class Choice:
 
 def choose(view: View, known: Mapping[int, state.SeenLine], wanted: Wanted) -> Choice:
     """The lines that go, as they stand, and as receipts or the list of last seen lines quote them."""
-    every = readings(view, known)
-    seeds = set(wanted.seqs)
-    if wanted.finds or wanted.source is not None or wanted.session is not None:
-        places = (place for one in every.values() for place in one.lines)
-        seeds |= {place.seq for place in places if _is_wanted(place, view, wanted)}
-    seqs = _with_kin(seeds, every.values())
-    going, others = _going_lines(every, seqs), every.values()
+    lines = readings(view, known)
+    seqs = _with_kin({place.seq for place in lines if _is_wanted(place, view, wanted)}, lines)
+    going = tuple(place for place in lines if place.seq in seqs)
+    others = tuple(place for place in lines if place.seq not in seqs)
     unsigned = tuple(_unsigned(view, wanted))
     said = [text for p in going for text in (p.text, p.entry.fields.get("refers", ""))]
     said += [one.text for one in unsigned]
     spoken = (*said, *(place.entry.fields.get("speaker", "") for place in going))
-    finds = wanted.finds or (lambda text: ())
-    words = {word for text in spoken for line in text.split("\n") for word in finds(line)}
-    stay = (p for one in others for p in one.lines if p.seq not in seqs)
-    if wanted.session and not any(session_of(place, view) == wanted.session for place in stay):
+    words = {word for text in spoken for line in text.split("\n") for word in wanted.finds(line)}
+    if wanted.session and not any(session_of(place, view) == wanted.session for place in others):
         words.add(wanted.session)
-    return Choice(seqs, going, unsigned, Texts(said, words, others, seqs))
+    return Choice(seqs, going, unsigned, Texts(said, words, others))
 
 
 def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
     entry = place.entry
     told = (*place.text.split("\n"), entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
-    if wanted.finds and any(wanted.finds(text) for text in told if text):
+    if entry.seq in wanted.seqs or any(wanted.finds(text) for text in told if text):
         return True
     by_place = wanted.source is not None or wanted.session is not None
     of_source = wanted.source in (None, entry.source)
@@ -282,25 +210,28 @@ def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
 
 def _unsigned(view: View, wanted: Wanted) -> Iterator[Candidate]:
     """List items of people's, and lines of a model's own files, that the choice holds of."""
-    finds = wanted.finds or (lambda text: ())
-    if not wanted.finds and wanted.source is None:
-        return
     for doc_id in (*live(view), *view.below(MEMORIES)):
         document, is_model = view.document(doc_id), doc_id.startswith(MEMORIES)
         every = wanted.source == ("AI" if is_model else "human") and wanted.session is None
         lines = (
             enumerate(document.lines, 1) if is_model else ((one.line, one.text) for one in document.unsigned)
         )
-        yield from (Candidate(None, doc_id, n, text) for n, text in lines if every or finds(text))
+        yield from (Candidate(None, doc_id, n, text) for n, text in lines if every or wanted.finds(text))
 
 
-def _going_lines(every: Mapping[str, Contents], seqs: Collection[int]) -> tuple[Located, ...]:
-    """Return how lines read: as they stand, by place; otherwise as they are quoted, once."""
-    order = sorted(every, key=lambda name: (name == state.PATH, name))
-    some = (every[name] for name in order if not every[name].numbers.isdisjoint(seqs))
-    places = [p for one in some for p in one.lines if p.seq in seqs]
-    quoted = [p for p in places if p.doc_id.startswith((JOURNAL, state.PATH))]
-    standing = [p for p in places if not p.doc_id.startswith((JOURNAL, state.PATH))]
+def readings(view: View, known: Mapping[int, state.SeenLine]) -> tuple[Located, ...]:
+    """Every way in which a line reads anywhere: in documents, in receipts, in the list of seen lines."""
+    standing: list[Located] = []
+    quoted: list[Located] = []
+    for doc_id in view.ids("all"):
+        document = view.document(doc_id)
+        if doc_id.startswith(JOURNAL):
+            quoted += _quoted(document)
+        elif not view.is_note(doc_id):
+            standing += document.entries
+    seen = filter(None, (parse_entry(one.line) for one in known.values()))
+    quoted += [Located(entry, state.PATH, 0, 0) for entry in seen]
+    standing.sort(key=lambda place: (place.doc_id, place.start_line))
     there = {(place.seq, place.entry.line.rstrip()) for place in standing}
     once = {(p.seq, p.entry.line.rstrip()): p for p in reversed(quoted)}
     return (*standing, *(p for key, p in sorted(once.items()) if key not in there))
@@ -317,26 +248,21 @@ def _quoted(receipt: Document) -> list[Located]:
     return [replace(p, doc_id=receipt.id) for p in Document(f"{EVIDENCE}quoted", tuple(shown)).entries]
 
 
-def _with_kin(seeds: Collection[int], every: Collection[Contents]) -> frozenset[int]:
+def _with_kin(seeds: Collection[int], lines: Sequence[Located]) -> frozenset[int]:
     """With all that is joined to them by an origin, or is a copy; only what reads somehow."""
-    found, read, fresh = set[int](), set[int](), set(seeds)
-
-    def is_copy(place: Located, seq: int) -> bool:
-        some = (one for one in every if seq in one.numbers)
-        return any(p.seq == seq and p.text == place.text for one in some for p in one.lines)
-
-    while fresh:
+    kin: dict[int, set[int]] = defaultdict(set)
+    texts = {(place.seq, place.text) for place in lines}
+    for place in lines:
+        copied = (seq for seq in former(place.entry) if (seq, place.text) in texts)
+        for seq in (*drawn_from(place.entry), *copied):
+            kin[place.seq].add(seq)
+            kin[seq].add(place.seq)
+    found, pending = set(seeds), list(seeds)
+    while pending:
+        fresh = kin[pending.pop()] - found
         found |= fresh
-        near = set[int]()
-        for place in (p for one in every if not one.numbers.isdisjoint(fresh) for p in one.lines):
-            kin = {*drawn_from(place.entry), *(seq for seq in former(place.entry) if is_copy(place, seq))}
-            if place.seq in fresh:
-                read.add(place.seq)
-                near |= kin
-            elif not kin.isdisjoint(fresh):
-                near.add(place.seq)
-        fresh = near - found
-    return frozenset(read)
+        pending += fresh
+    return frozenset(found.intersection(place.seq for place in lines))
 
 
 def named_ids(view: View) -> set[str]:
@@ -355,10 +281,9 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     told |= {text for doc_id in told for text in spec.texts_of(doc_id)}
     records |= {one: None for one in told if one in view and one.startswith(spec.folders().texts)}
     done = Rendered(dict(records), sums=sums.known, reverse_diffs=[])
-    every, typed = view.derived(read), {one.doc_id for one in choice.unsigned}
     for doc_id in view.ids("all"):
-        is_other = doc_id.startswith((JOURNAL, *spec.folders().ledgers))
-        if is_other or not (doc_id in typed or (doc_id in every and _concerned(every[doc_id], choice))):
+        is_note = view.is_note(doc_id) and not doc_id.startswith(MEMORIES)
+        if is_note or doc_id.startswith((JOURNAL, *spec.folders().ledgers)):
             continue
         old = view.document(doc_id)
         if (new := _without(old, choice)) != old:
@@ -366,14 +291,9 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
             done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in seqs]
     back = (reverse_diff(one, view.document(one), record) for one, record in stay.items())
     done.reverse_diffs = list(chain(*back))  # they lost links alone: numbers
-    names = told.union(done.documents.keys() - stay)
-    written = [_lowered(form) for name in names for form in {name, receipts.row_of([name])[2:-2]}]
     for doc_id in view.below(JOURNAL):
-        reading = every.get(doc_id)
-        if reading and not (_concerned(reading, choice) or any(name in reading.data for name in written)):
-            continue
         old = view.document(doc_id)
-        lines = tuple(_receipt(old, choice, told, names, sums))
+        lines = tuple(_receipt(old, choice, told, told.union(done.documents.keys() - stay), sums))
         if lines != old.lines:
             done.documents[doc_id] = replace(old, lines=lines)
     for doc_id in done.documents:
@@ -383,12 +303,6 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     at = {place.seq: place.doc_id for place in places}
     done.rows = [ReceiptRow(seq, at.get(seq, "-"), "-", receipts.FORGOTTEN) for seq in sorted(seqs)]
     return done
-
-
-def _concerned(reading: Contents, choice: Choice) -> bool:
-    """Whether a document can hold anything that goes; most are passed over without a look at their lines."""
-    is_marked = _lowered(MARK) in reading.data  # derived text of it is still to be made anew
-    return is_marked or not reading.numbers.isdisjoint(choice.seqs) or choice.texts.touches(reading)
 
 
 def _without(old: Document, choice: Choice) -> Document | None:
@@ -490,7 +404,7 @@ def _receipt(
     lines[before] = [row for part in parts(lines[before]) for row in _way_back(part, choice, held)]
     lines[quoted] = tombstoned(lines[quoted], choice.seqs)
     for line in lines:
-        file = receipts.file_of(receipts.cells_of(line)) if line.count(" | ") == 2 else None
+        file = receipts.file_of(receipts.cells_of(line))
         if file and file[0] in told:
             line = receipts.row_of(receipts.file_cells(file[0], *map(sums.of, file[1:])))
         yield f"> {MARK}" if line.startswith("> ") and choice.texts.within(line) else line
