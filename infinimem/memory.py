@@ -245,6 +245,25 @@ class Memory(Reader):
                 return
             plans.close()
 
+    def write(self, doc_id: str, text: str) -> Receipt:
+        """Add a line of a person's own to a topic, or to CURRENT; UsageError if it is neither, or no text."""
+        from infinimem.store.external_edits import write
+
+        now = self.library.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        return self.library.by_hand(lambda view, next_seq: write(view, doc_id, text, now, next_seq))
+
+    def edit(self, seq: int, text: str) -> Receipt:
+        """Have a fact say something else, in a person's words; UsageError if none stands, or no text."""
+        from infinimem.store.external_edits import edit
+
+        return self.library.by_hand(lambda view, _: edit(view, seq, text))
+
+    def pin(self, seq: int, pinned: bool = True) -> Receipt:
+        """Keep a fact from being archived without approval, or no longer; UsageError as of `edit`."""
+        from infinimem.store.external_edits import pin
+
+        return self.library.by_hand(lambda view, _: pin(view, seq, pinned))
+
     def unanswered(self) -> Mapping[int, Unanswered]:
         """Return the turns about which no answer of the model was of use, by seq. They are asked about at the
         next call that extracts, three times by one model."""

@@ -142,7 +142,7 @@ def test_ask_search_and_undo_without_javascript(browser: Any, tmp_path: Path) ->
         entered(browser, site, java_script_enabled=False) as page,
     ):
         page.locator("main input[type=search]").fill("router")
-        page.locator("main button").click()
+        page.locator("main .search button").first.click()
         page.get_by_text("The router is at 192.168.1.1 now").click()
         page.wait_for_url("**/fact/252")
         assert page.locator(".chosen").is_visible()

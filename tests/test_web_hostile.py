@@ -46,16 +46,16 @@ POLICY = (
 )
 TAGS = frozenset(
     "html head meta title link script body a header nav main h1 h2 h3 h4 h5 h6 p section article div span "
-    "time form input select option button textarea label output datalist dialog details summary ul li dl dt "
-    "dd blockquote pre code mark s del ins strong em kbd br hr ol table thead tbody tr th td svg path circle "
-    "text".split()
+    "time form input select option button textarea label output datalist dialog details summary ul li aside "
+    "blockquote pre code mark s del ins strong em kbd br hr ol table thead tbody tr th td svg path circle "
+    "text textpath".split()
 )
 """What pages are made of."""
 ATTRIBUTES = frozenset(
     "lang charset name content rel href src defer id class aria-label aria-current aria-hidden data-live "
     "data-fact data-key tabindex action role type placeholder autofocus value selected required autocomplete "
     "method min max list rows dir datetime for label open viewbox d stroke-width cx cy r x y "
-    "text-anchor".split()
+    "text-anchor form startoffset title".split()
 )
 
 
@@ -272,7 +272,8 @@ def test_odd_values_are_refused_in_a_line(site: Served, odd: Any) -> None:
         status, text, _ = site.ask("GET", path)
         assert status < 500, path
         assert "Traceback" not in text
-    for path, names in {"/undo": "receipt", "/forget": "seq shown typed", "/ask": "q at"}.items():
+    names_of = {"/undo": "receipt doc", "/forget": "seq shown typed", "/ask": "q at"}
+    for path, names in (names_of | {"/edit": "seq text", "/pin": "seq", "/add": "doc text"}).items():
         form = {"csrf": site.csrf, **dict.fromkeys(names.split(), odd)}
         assert site.ask("POST", path, form)[0] < 500, path
         assert site.ask("POST", path, {**form, "q": "router"})[0] < 500, path

@@ -147,7 +147,8 @@ def format_entry(
 
 
 def resigned(old: Entry, new: Entry) -> str:
-    """Sign the line of `old` as `new` is: what both say alike keeps its bytes and its place."""
+    """Return the line of `old` as `new` is signed: what both say alike keeps its bytes and its place. Another
+    text is of one line."""
     match = _SIGNATURE.match(old.line)
     if match is None:
         raise ValueError(f"{old.line!r} is no entry")
@@ -156,7 +157,9 @@ def resigned(old: Entry, new: Entry) -> str:
     for key in sorted(key for key in now if now[key] != was.get(key)):
         place = next((n for n, pair in enumerate(pairs) if _rank(pair) > _rank((key, ""))), len(pairs))
         pairs.insert(place, (key, _value(now[key])))
-    return f"- <{','.join(f'{key}={value}' for key, value in pairs)}> {old.line[match.end() :]}"
+    end = block_id(old.seq) if old.line.endswith(block_id(old.seq)) else ""
+    text = old.line[match.end() :] if new.text == old.text else f"{new.text}{end}"
+    return f"- <{','.join(f'{key}={value}' for key, value in pairs)}> {text}"
 
 
 def _pairs(

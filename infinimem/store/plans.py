@@ -162,7 +162,7 @@ def receipt_and_changes(
 ) -> tuple[Receipt, list[FileChange]]:
     """Return the receipt, begun with `head`, and the files that change, that of the receipt last."""
     old = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in done.documents}
-    signs = head.op in ("stamp", "undate")  # where the lines stand
+    signs = head.op in ("stamp", "undate", "edit")  # where the lines stand
     changes, files = [], []
     for doc_id, new in done.documents.items():
         moves = Moves() if signs else Moves.between(old[doc_id], new)

@@ -55,6 +55,9 @@ PAGES: Mapping[str, Handler] = {
 """What is read, by address."""
 FORMS: Mapping[str, Handler] = {
     "/ask": pages.ask,
+    "/add": pages.by_hand,
+    "/edit": pages.by_hand,
+    "/pin": pages.by_hand,
     "/undo": pages.undo,
     "/review": pages.decide,
     "/forget": pages.forget,
@@ -281,7 +284,8 @@ def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
         status = next((status for kind, status in kinds if isinstance(error, kind)), 500)
         page = Page("error.html", {"error": " ".join(str(error).split())})
     if isinstance(page, Moved):
-        return RedirectResponse(served(f"{page.path}.json" if as_json else page.path, "", {}), 303)
+        where = served(f"{page.path}.json" if as_json else page.path, page.anchor, page.query)
+        return RedirectResponse(where, 303)
     if as_json:
         return Response(json.dumps(page.data), status, media_type="application/json")
     return Response(asked.site.html(page, asked), status, media_type="text/html")
