@@ -106,7 +106,7 @@ def test_diff_tells_what_facts_were_and_are(shell: Shell) -> None:
     assert rows == shell("--json", "diff").json["changes"]
     between = shell("--json", "diff", "4..5").json  # also what was drawn meanwhile
     assert {66, 252} & {row["seq"] for row in between["changes"]} == {66}
-    assert between["receipts"] == ["journal/0005-consolidate-5dccf1"]
+    assert [name.rpartition("-")[0] for name in between["receipts"]] == ["journal/0005-consolidate"]
     (router,) = (row for row in rows if row["seq"] == 66)
     assert router == {
         "kind": "replaced",
@@ -131,7 +131,7 @@ def test_log_since_a_time_tells_the_facts_themselves(shell: Shell) -> None:
     new = [row["now"] for row in told["changes"] if row["kind"] == "new"]  # the buffer may have been sorted
     assert new == ["The bakery closes on Mondays."]
     told = shell("--json", "log", "--since", "2025-08-24").json
-    assert told["rows"][-1]["id"] == "journal/0005-consolidate-5dccf1"
+    assert told["rows"][-1]["id"].startswith("journal/0005-consolidate-")
     assert {"new", "replaced"} <= {row["kind"] for row in told["changes"]}
 
 
