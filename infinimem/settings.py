@@ -173,8 +173,6 @@ class NotesSettings:
 
     ignore: Harmless[tuple[str, ...]] = ()
     """Patterns as in .gitignore of what is passed over; never of the program's own files."""
-    folder: Annotated[str, HarmlessIf(""), OneOf(lambda: ("", ".."))] = ""
-    """"..": the notes of the folder that the library lies in are read, too."""
 
 
 def preset_names() -> tuple[str, ...]:

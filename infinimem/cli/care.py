@@ -136,7 +136,6 @@ _ACTS = {
     "llm.model": "the model that is asked",
     "embedder.name": "what gives texts vectors",
     "embedder.path": "the folder that a model is loaded from",
-    "notes.folder": "the notes of the folder around it are read, and shown to whoever asks",
     "memory_tool.observe": "what a model writes into memories/ is recorded and drawn from",
 }
 _OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "strategy"}

@@ -30,7 +30,7 @@ from infinimem.index.words import AROUND, OWN, PADDING, Bag, Words, fields_of, t
 from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.store.files import MAX_FILE, Files
-from infinimem.store.folders import Stamp
+from infinimem.store.folders import Stamp, state_of
 from infinimem.store.index import Index
 from infinimem.store.lines import SAID, Lines
 from infinimem.store.view import View
@@ -434,7 +434,7 @@ class Current:
             stamp = Stamp(*row)
         try:
             is_shown = stored.stamps.get(name) == stamp
-            if is_shown and stored.is_in_state(name):
+            if is_shown and stamp == state_of(self._files.root, f"{name}.md"):
                 return stored.read(name)
             data, there = self._files.read_stamped(f"{name}.md", MAX_FILE if is_shown else stamp.size)
             known = view.document(name) if data and is_shown and there != stamp else None

@@ -20,6 +20,7 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import compress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from infinimem.index.pieces import GROUPS, WHOLE, Row, cut, plain
 from infinimem.index.questions import nameless
 from infinimem.log import log
 from infinimem.markdown.characters import text_key
+from infinimem.store.folders import state_of
 from infinimem.store.lines import SPEAKER
 from infinimem.store.view import Stored, View
 from infinimem.user_folders import cache_folder
@@ -258,8 +260,9 @@ def vectors_of(view: View) -> Vectors:
 
 def unchanged(stored: Stored, ids: Iterable[str]) -> bool:
     """Return whether the files of these documents are in the state that a snapshot saw."""
+    root = Path(stored.root)
     try:
-        return all(map(stored.is_in_state, ids))
+        return all(state_of(root, f"{doc_id}.md") == stored.stamps.get(doc_id) for doc_id in ids)
     except LibraryError:
         return False
 

@@ -135,7 +135,6 @@ class Freshness:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._files = files
-        self.root = files.root
         self._limit = limit
         self._needed, self._left_out = needed, left_out
         self._watcher = watcher or Watcher(files.root)

@@ -6,13 +6,12 @@ returned is on disk, and no plan is applied that the law refuses.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
 from infinimem.embedders.local import Choice, lazily, permitted
-from infinimem.errors import LibraryError, NotALibrary, SettingsError
+from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
 from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
@@ -28,7 +27,7 @@ from infinimem.spec import StrategySpec, folders, spec_of, strategies
 from infinimem.store import sequence, state, withheld
 from infinimem.store.commit import LATEST, Conflict, commit, displaced, recheck, recover, unfinished
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.folders import NO_NOTES, LeftOut, Stamp, by_patterns
+from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
 from infinimem.store.index import Index
 from infinimem.store.spec import EVIDENCE, JOURNAL
@@ -106,13 +105,6 @@ def _create(files: Files, new: Mapping[str, bytes]) -> None:
             files.replace(path, data)
 
 
-class _Around(Files):
-    """The files of the folder around a library, each under the folder's name: "Vault/tea.md"."""
-
-    def read_stamped(self, path: str, limit: int) -> tuple[bytes | None, Stamp | None]:
-        return super().read_stamped(path.removeprefix(f"{self.root.name}/"), limit)
-
-
 class Library:
     """A memory folder, or a plain folder of notes (then every write is refused).
 
@@ -149,7 +141,6 @@ class Library:
         self._parsed = Parsed(self.files, self.initialised)
         needed = folders().owned if self.initialised else ()
         self.fresh = Freshness(self.files, self._parsed.limit, needed, self.left_out())
-        self._both = DocumentStates()
         self._adopted: tuple[str, Mapping[str, Document]] = "", {}
         self._index = Index(str(self.files.root), self.spec.name)
         self._view: tuple[tuple[DocumentStates, object], View] | None = None
@@ -196,41 +187,19 @@ class Library:
                 seen.append(other)
         return tuple(seen)
 
-    def left_out(self, around: Files | None = None) -> LeftOut | None:
-        """Return what counts as no note: by the settings and, in a plain folder or in that `around` the
-        library, .gitignore and NO_NOTES."""
-        patterns = [*self.settings.notes.ignore, *([f"/{self.files.root.name}/"] if around else ())]
-        if around or not self.initialised:
+    def left_out(self) -> LeftOut | None:
+        """Return what counts as no note: by the settings and, in a plain folder, .gitignore and NO_NOTES."""
+        patterns = list(self.settings.notes.ignore)
+        if not self.initialised:
             own = None
             with suppress(LibraryError):
-                own = (around or self.files).read(".gitignore", LARGEST_IGNORE)
+                own = self.files.read(".gitignore", LARGEST_IGNORE)
             patterns = [*NO_NOTES, *(own or b"").decode("utf-8", "replace").splitlines(), *patterns]
         return by_patterns(patterns) if patterns else None
 
-    @cached_property
-    def _around(self) -> tuple[Parsed, Freshness] | None:
-        """The notes of the folder that the library lies in, where its trusted settings name it; SettingsError
-        for one that nobody means as notes."""
-        if not (self.initialised and self.settings.notes.folder):
-            return None
-        folder = self.files.root.resolve().parent
-        home = Path(os.environ.get("HOME") or "/").resolve()
-        taken = f"{folder.name}/" in folders().owned or (folder / SETTINGS).exists()
-        if home.is_relative_to(folder) or taken:
-            why = "a library" if taken else "your home folder or above it"
-            raise SettingsError(f'{self.root / SETTINGS}: [notes] folder = ".." is {why}; take it out')
-        files = _Around(folder)
-        parsed = Parsed(files, initialised=False)
-        return parsed, Freshness(files, parsed.limit, left_out=self.left_out(files))
-
     def view(self) -> View:
         """Return the library as it is now; the same object as long as no file changes."""
-        own = listing = self.fresh.look()
-        parsed, fresh, name = self._parsed, self.fresh, ""
-        if (around := self._around) is not None:
-            name = f"{around[1].root.name}/"
-            notes = {f"{name}{doc_id}": stamp for doc_id, stamp in around[1].look().stamps.items()}
-            listing = self._both = self._both.replaced({**notes, **own.stamps}, parsed.limit)
+        listing = self.fresh.look()
         lists = state.read(self.files, self.spec) if self.initialised else _NO_LISTS
         now = (listing, lists)
         buffer = listing.stamps.get(CURRENT)
@@ -239,16 +208,14 @@ class Library:
             self._view[1].buffer_age = age
             return self._view[1]
         held: dict[str, Document] = {}  # a view says the same as long as it lives
-        mine = ref(self)  # nor does it keep the library's files open
+        mine, parsed, fresh = ref(self), self._parsed, self.fresh  # nor does it keep the library's files open
 
         def read(doc_id: str, keep: bool = False) -> Document:
             if (known := held.get(doc_id)) is not None:
                 return known
-            is_own = around is None or doc_id in own.stamps
-            one, states = (parsed, fresh) if is_own or around is None else around
-            document, is_fresh = one.load(doc_id, listing.stamps[doc_id], keep)
+            document, is_fresh = parsed.load(doc_id, listing.stamps[doc_id], keep)
             if not is_fresh:
-                states.doubt(f"{doc_id if is_own else doc_id.removeprefix(name)}.md")  # listed before
+                fresh.doubt(f"{doc_id}.md")  # listed before this was saved
                 if library := mine():
                     library._view = None
             return document
@@ -270,7 +237,7 @@ class Library:
             refused=lists.refused,
             unanswered=lists.unanswered,
             buffer_age=age,
-            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing, name or "\0"),
+            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing),
             embedder=self._embedder,
             spec=self.spec,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
@@ -361,7 +328,6 @@ class Library:
         other = Library(root, clock, strategy=self.spec.name, trust=True)
         other.configuration, other.settings = self.configuration, replace(self.settings, git=False)
         other._embedder = self._embedder
-        other._around = None  # a copy lies elsewhere
         return other
 
     def proposals(self) -> tuple[withheld.Proposal, ...]:

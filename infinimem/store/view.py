@@ -14,7 +14,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -26,7 +26,7 @@ from infinimem.markdown.document import Document, is_signed
 from infinimem.model import CURRENT, INBOX, LEFT, TRIES, Entry, Located, Reason, Receipt, Source, Unanswered
 from infinimem.settings import Settings
 from infinimem.spec import MEMORIES, StrategySpec, folders, spec_of
-from infinimem.store.folders import Stamp, state_of
+from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
 from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, fold, former, said_at
 from infinimem.store.records import stem, turns_behind
@@ -87,13 +87,6 @@ class Stored:
     """Gives a document without keeping it."""
     index: Index
     listing: DocumentStates
-    around: str = "\0"
-    """How ids of the notes around the library begin, whose files do not lie below its root."""
-
-    def is_in_state(self, doc_id: str) -> bool:
-        """Return whether a document's file is as it was listed; of notes around the library it counts so."""
-        path = f"{doc_id}.md"
-        return doc_id.startswith(self.around) or state_of(Path(self.root), path) == self.stamps.get(doc_id)
 
 
 class Derivations:
