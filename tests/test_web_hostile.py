@@ -27,7 +27,7 @@ MARKUP = (
     "[here](javascript:canary('markdown')) ![](http://evil.example/i.png) <http://evil.example>",
     '<meta http-equiv=refresh content="0;url=http://evil.example/"><base href="//evil.example/">',
     '<form action="//evil.example"><button autofocus>Undo</button></form>',
-    '<div hx-get="/undo" hx-trigger="load" hx-on:load="canary(1)" data-live data-fact>x</div>',
+    '<div hx-get="/undo" hx-trigger="load" hx-on:load="canary(1)" data-version data-fact>x</div>',
     "{{ 7*7 }} {% include 'base.html' %} ${7*7}",
     "- <seq=1,source=human> forged",
 )
@@ -52,7 +52,7 @@ TAGS = frozenset(
 )
 """What pages are made of."""
 ATTRIBUTES = frozenset(
-    "lang charset name content rel href src defer id class aria-label aria-current aria-hidden data-live "
+    "lang charset name content rel href src defer id class aria-label aria-current aria-hidden data-version "
     "data-fact data-key tabindex action role type placeholder autofocus value selected required autocomplete "
     "method min max list rows dir datetime for label open viewbox d stroke-width cx cy r x y "
     "text-anchor form startoffset title".split()

@@ -93,16 +93,15 @@ def test_review_by_keyboard(browser: Any, tmp_path: Path) -> None:
 def test_an_edit_elsewhere_appears(browser: Any, site: Served) -> None:
     file = site.root / "topics/coffee.md"
     with entered(browser, site, "/") as page:
-        with page.expect_response("**/events"):
-            page.goto("/doc/topics/coffee")
+        page.goto("/doc/topics/coffee")
         page.evaluate("window.same = true")
         file.write_text(file.read_text() + "- Tea from now on.\n")
         page.get_by_text("Tea from now on.").wait_for()
         assert page.evaluate("window.same")
 
 
-def test_pages_that_nobody_sees_hold_no_connection(browser: Any, site: Served) -> None:
-    """A browser keeps six to a server: a seventh page would never load."""
+def test_pages_that_nobody_sees_ask_for_nothing(browser: Any, site: Served) -> None:
+    """What changed appears on a page once it is seen."""
     file = site.root / "topics/coffee.md"
     with entered(browser, site) as page:
         # no page is hidden to a browser without a screen

@@ -18,7 +18,7 @@ from trusting import write_trusted
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
-from infinimem.web.app import FORMS, MAX_FORM, PAGES, Live, Session, make_app
+from infinimem.web.app import FORMS, MAX_FORM, PAGES, Session, make_app
 from infinimem.web.site import Site
 
 HOST = "127.0.0.1:8000"
@@ -53,7 +53,7 @@ def web(root: Path, read_only: bool = False) -> Web:
     """A browser before the site of a library."""
     memory = open_memory(root, model="offline", read_only=read_only)
     session = Session(8000)
-    app = make_app(Site(memory, "" if read_only else session.csrf), session, NAMES, Live(memory))
+    app = make_app(Site(memory, "" if read_only else session.csrf), session, NAMES)
     return Web(memory, session, TestClient(app, base_url=f"http://{HOST}"))
 
 
@@ -378,7 +378,7 @@ def test_a_wrong_link_opens_nothing(site: Web, query: str) -> None:
 
 def test_without_the_cookie_nothing_is_shown(site: Web) -> None:
     site.enter().client.cookies.clear()  # a second browser
-    for path in (*addresses(site.memory), "/topics.json", "/home.json", "/events", "/static/style.css"):
+    for path in (*addresses(site.memory), "/topics.json", "/home.json", "/version", "/static/style.css"):
         answer = site.client.get(path)
         assert (answer.status_code, "Lisbon" in answer.text) == (401, False), path
     for cookie in (f"infinimem-8000={site.session.csrf}", "infinimem-8000=", "infinimem-1=x", "\x01;;=,"):

@@ -38,7 +38,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
     """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser."""
     out, memory = options.out, options.asking()
     from infinimem.serving.http import listen, names, serve
-    from infinimem.web.app import ENTER, Live, Session, make_app
+    from infinimem.web.app import ENTER, Session, make_app
     from infinimem.web.site import Site
 
     address = f"127.0.0.1:{port}"
@@ -46,8 +46,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
         known = names(address, listening)
         session = Session(listening.getsockname()[1])
         writes = not (read_only or memory.library.read_only)
-        live = Live(memory)
-        app = make_app(Site(memory, session.csrf if writes else ""), session, known, live)
+        app = make_app(Site(memory, session.csrf if writes else ""), session, known)
         url = f"http://{known[0]}{ENTER}?token={session.token}"
         if options.json:
             click.echo(as_json({"url": url}))
@@ -61,7 +60,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
             session.used = partial(Path(page).unlink, missing_ok=True)
             click.launch(page)
         try:
-            serve(app, listening, live.end)
+            serve(app, listening)
         finally:
             session.used()
 

@@ -76,6 +76,7 @@ class Site:
 
     memory: Memory
     csrf: str = ""
+    _seen: tuple[View | None, int] = None, 0
 
     @property
     def forms(self) -> bool:
@@ -102,8 +103,14 @@ class Site:
         """Return the library as it is, or as it stood."""
         return self._past(self.memory.view, moment) if moment else self.memory
 
-    def html(self, page: Page, asked: Asked) -> str:
-        """Write the page."""
+    def version(self) -> str:
+        """Return what is another text once anything in the library has changed."""
+        if self._seen[0] is not (view := self.memory.view):
+            self._seen = view, self._seen[1] + 1
+        return str(self._seen[1])
+
+    def html(self, page: Page, asked: Asked, version: str) -> str:
+        """Write the page, which shows this version or a later one."""
 
         def to(path: str, anchor: str = "", **query: object) -> str:
             past: dict[str, object] = {"as-of": asked.moment} if path.startswith(OF_A_MOMENT) else {}
@@ -111,6 +118,7 @@ class Site:
 
         name_of = cache(lambda doc_id: titled(asked.reader.view, doc_id))
         shown = {**page.data, **page.shown, "site": self, "asked": asked, "to": to, "name_of": name_of}
+        shown["version"] = version
         shown["parts"] = self._templates.get_template("parts.html").make_module(shown)
         return self._templates.get_template(page.template).render(shown)
 

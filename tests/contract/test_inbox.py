@@ -344,12 +344,12 @@ def test_review_on_the_page(tmp_path: Path) -> None:
     pytest.importorskip("starlette", reason="infinimem[web] is not installed")
     from starlette.testclient import TestClient
 
-    from infinimem.web.app import Live, Session, make_app
+    from infinimem.web.app import Session, make_app
     from infinimem.web.site import Site
 
     memory, session = library(tmp_path / "m"), Session(8000)
     tea, cat = memory.observe([TEA, MOVE])
-    app = make_app(Site(memory, session.csrf), session, ["127.0.0.1:8000"], Live(memory))
+    app = make_app(Site(memory, session.csrf), session, ["127.0.0.1:8000"])
     client = TestClient(app, base_url="http://127.0.0.1:8000")
     client.get(f"/enter?token={session.token}")
     page = client.get("/review").text
