@@ -119,7 +119,6 @@ def pages(root: Path) -> dict[str, list[str]]:
         "document": [f"/doc/{one}" for one in ids],
         "search": [f"/search?q={'+'.join(two)}" for two in zip(WORDS, [*PLACES, *WORDS], strict=False)],
         "map": ["/map"],
-        "recall": [f"/recall?prompt=where+is+the+{word}+in+{place}" for word in WORDS for place in PLACES],
     }
     if view.initialised:
         found |= {

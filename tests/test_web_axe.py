@@ -22,7 +22,7 @@ BOTH = ("/", "/map")
 """Pages that are looked at both ways in the ordinary run; the others in turn one way or the other."""
 PAGES = """
 / /topics /doc/topics/home-network /doc/notes/garden /fact/252 /search?q=router /ask /timeline /receipt/5
-/review /forget?seq=66 /conversations /map /recall?prompt=where+is+the+router /doc/nowhere
+/review /forget?seq=66 /conversations /map /doc/nowhere
 """.split()
 """One of each kind."""
 MORE = """

@@ -118,7 +118,6 @@ def asked_for() -> list[str]:
         "/timeline": ("document", "from", "as-of"),
         "/forget": ("seq",),
         "/conversations": ("from", "as-of"),
-        "/recall": ("prompt", "cwd", "as-of"),
         "/map": ("about",),
     }
     found = [f"{path}?{name}={q}" for path, names in queries.items() for name in names]
@@ -266,7 +265,7 @@ def test_odd_values_are_refused_in_a_line(site: Served, odd: Any) -> None:
     before, said = site.tree(), site.log.read_text()
     q = quote(odd)
     paths = [f"/doc/{q}", f"/receipt/{q}", f"/fact/{q}", f"/search?q=x&scope={q}", f"/forget?seq={q}"]
-    paths += [f"/topics?from={q}", f"/timeline?from={q}&document={q}&as-of={q}", f"/recall?prompt=x&cwd={q}"]
+    paths += [f"/topics?from={q}", f"/timeline?from={q}&document={q}&as-of={q}"]
     paths += [f"{path}?as-of={q}" for path in ("/topics", "/doc/CURRENT", "/fact/252", "/search", "/ask")]
     for path in paths:
         status, text, _ = site.ask("GET", path)

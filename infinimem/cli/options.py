@@ -19,7 +19,6 @@ from infinimem.errors import InfinimemError, LibraryError, ModelError, UsageErro
 from infinimem.user_folders import SETTINGS, first_today, is_mine
 
 if TYPE_CHECKING:
-    from infinimem.llm.base import LLM
     from infinimem.memory import Memory
     from infinimem.reader import Reader
 
@@ -27,8 +26,6 @@ OFFLINE = "offline"
 COMPLETION = "_INFINIMEM_COMPLETE"
 COUNT = click.IntRange(min=1)
 FILE = click.Path(exists=True, path_type=Path)
-Begin = Callable[[bool], "Memory | None"]
-"""Gives a library once it is there; called with True it makes it."""
 C = TypeVar("C", bound=Callable[..., Any])
 
 
@@ -116,44 +113,31 @@ class Options:
         except ModelError as error:
             return {**self.reading(notes=True).status(), "model": f"not usable: {error}"}
 
-    def serving(self) -> tuple[Memory, Begin | None]:
-        """Open the library for programs that call: one that is not this user's is read-only. In the place of
-        a default library that nobody made yet: an empty one, and what gives it once it is."""
+    def serving(self) -> Memory:
+        """Open the library for programs that call: one that is not this user's is read-only."""
         place = self.place()
-        if place.is_default and not place.path.is_dir():
-            from tempfile import TemporaryDirectory
-
-            with TemporaryDirectory() as nothing:
-                empty = self._open_at(nothing, self.model)
-
-            def begin(make: bool) -> Memory | None:  # with the same client, for a cap on tokens is on that
-                return self._open(empty.llm, create=True) if make or place.path.is_dir() else None
-
-            return self._tell_offline(empty), begin
         is_library = place.is_default or (place.path / SETTINGS).is_file()
         if place.is_default or (is_library and is_mine(place.path)):
-            return self.writing(), None
+            return self.writing()
         self.out.say(
             f"{place.path} is not trusted: it is read-only, and its settings decide nothing about where text "
             f"goes; to change that, run: infinimem trust {place.path}"
             if is_library
             else f"{place.path} is a folder of notes: it is read-only; infinimem init makes it a library"
         )
-        return self._tell_offline(self._open(self.model, read_only=True)), None
+        return self._tell_offline(self._open(self.model, read_only=True))
 
-    def _open(self, model: str | LLM | None, *, notes: bool = False, **how: bool) -> Memory:
+    def _open(self, model: str | None, *, notes: bool = False, **how: Any) -> Memory:
         place = self.place(notes)
         if place.is_default and not how.get("create") and not place.path.is_dir():
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
                 " or a folder of notes"
             )
-        return self._open_at(place.path, model, **how)
-
-    def _open_at(self, path: str | Path, model: str | LLM | None, **how: Any) -> Memory:
         from infinimem.memory import open_memory
 
-        return open_memory(path, model=model, embedder=self.embedder, strategy=self.strategy, **how)
+        how |= {"embedder": self.embedder, "strategy": self.strategy}
+        return open_memory(place.path, model=model, **how)
 
     def _tell_offline(self, memory: Memory) -> Memory:
         named = self.model or memory.library.settings.llm.model

@@ -78,12 +78,12 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
     """
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
-    memory, begin = options.serving()
+    memory = options.serving()
     from infinimem.mcp import server
     from infinimem.serving.http import listen, names
 
     with memory.llm.cap(options.max_tokens):
-        serving = server.make_server(memory, trust_user, options.folder(), begin)
+        serving = server.make_server(memory, trust_user, options.folder())
         if address is None:
             if sys.stdin.isatty():
                 options.out.say("waiting for a client, which starts this command itself; Ctrl-C ends it")

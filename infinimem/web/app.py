@@ -44,7 +44,6 @@ PAGES: Mapping[str, Handler] = {
     "/forget": pages.forgetting,
     "/conversations": pages.conversations,
     "/map": pages.graph,
-    "/recall": pages.recall,
 }
 """What is read, by address."""
 FORMS: Mapping[str, Handler] = {

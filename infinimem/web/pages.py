@@ -9,14 +9,10 @@ from dataclasses import asdict
 from datetime import timedelta
 from hashlib import sha256
 from itertools import combinations, groupby
-from math import cos, pi, sin
-from pathlib import Path
 from typing import Any
 
-from infinimem import results, tokens
+from infinimem import results
 from infinimem.errors import LibraryError, UsageError
-from infinimem.hooks.recall import Recall
-from infinimem.index.search import searcher
 from infinimem.model import CURRENT, Receipt
 from infinimem.operations.history import history
 from infinimem.operations.provenance import Lineage, recorded, successor
@@ -29,8 +25,7 @@ from infinimem.store.view import View, archive_of
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools import Toolbox
-from infinimem.tools.tool import numbered, scope_of
-from infinimem.user_folders import is_mine
+from infinimem.tools.tool import numbered
 from infinimem.web import site
 from infinimem.web.site import Asked, Moved, Page
 
@@ -47,7 +42,6 @@ SCOPES = {
 FACETS = ("source", "speaker", "year", "document")
 ROWS = 300  # lines of a receipt that are shown
 NODES, LINKS = 40, 120  # of a map, at most: those with most in common
-WIDTH, RADIUS = 900, 270  # of the drawing, in its own units
 
 
 def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -157,7 +151,6 @@ def search(asked: Asked) -> Page:
     terms = frozenset(words.query_terms(query))
     chosen = {name: asked.query[name] for name in FACETS if asked.query.get(name)}
     counts = {name: Counter[str]() for name in FACETS}
-    why = searcher(view).reasons(query, FOUND, scope_of(scope)) if query and asked.query.get("why") else []
     found = []
     for hit in data["hits"]:
         lines = [one for one in _lines_of(view, hit) if chosen.items() <= one.items()]
@@ -167,9 +160,7 @@ def search(asked: Asked) -> Page:
         first = [row for row in marked if any(is_hit for _, is_hit in row[1])] or marked
         if first:
             rest = [row for row in marked if row not in first]
-            at = hit["start_line"]
-            reasons = (parts for doc_id, a, b, parts in why if doc_id == hit["doc_id"] and a <= at <= b)
-            found.append({**hit, "lines": first, "rest": rest, "why": next(reasons, None)})
+            found.append({**hit, "lines": first, "rest": rest})
     shown = {"query": query, "scope": scope, "scopes": SCOPES, "chosen": chosen, "counts": counts}
     return Page("search.html", data, {**shown, "found": found})
 
@@ -273,30 +264,18 @@ def conversations(asked: Asked) -> Page:
     return Page("conversations.html", found, {**shown, "sessions": rows})
 
 
-def recall(asked: Asked) -> Page:
-    """Show what hooks would put before a model for a prompt in a folder; nothing counts as shown by it."""
-    prompt, folder = asked.query.get("prompt", ""), asked.query.get("cwd", "") or str(Path.cwd())
-    recalled = Recall(asked.memory).preview(prompt, folder)
-    count, trusted = tokens.count(recalled["text"]), is_mine(asked.memory.library.root)
-    shown = {"prompt": prompt, "folder": folder, "count": count, "trusted": trusted}
-    return Page("recall.html", recalled, shown)
-
-
 def graph(asked: Asked) -> Page:
-    """Draw what belongs together: the links that the strategy keeps, else topics by names that they share."""
+    """List what belongs together: the links that the strategy keeps, else topics by names that they share."""
     memory = asked.memory
     if isinstance(memory.strategy, Linked):
         about = asked.query.get("about") or None
         data = memory.strategy.graph(memory.view, about, 2).data
     else:
         data = _topics(memory.view)
-    places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}
-    lines = [{**link, "ends": [places[link["from"]], places[link["to"]]]} for link in data["links"]]
     names = {node["id"]: node["label"] for node in data["nodes"]}
     tied = {end for link in data["links"] for end in (link["from"], link["to"])}
-    drawing = {"places": places, "lines": lines, "width": WIDTH, "height": 2 * RADIUS + 120}
     shares = not isinstance(memory.strategy, Linked)
-    return Page("map.html", data, {**drawing, "names": names, "tied": tied, "shares": shares})
+    return Page("map.html", data, {"names": names, "tied": tied, "shares": shares})
 
 
 def _topics(view: View) -> dict[str, Any]:
@@ -320,19 +299,6 @@ def _topics(view: View) -> dict[str, Any]:
         if set(pair) <= set(ids)
     ]
     return {"root": "", "nodes": nodes, "links": links}
-
-
-def _place(at: int, count: int) -> dict[str, Any]:
-    """Place a node on a circle, with the label on the outside."""
-    angle = 2 * pi * at / max(count, 1) - pi / 2
-    x, y = cos(angle), sin(angle)
-    return {
-        "x": round(WIDTH / 2 + RADIUS * x, 1),
-        "y": round(RADIUS + 60 + RADIUS * y, 1),
-        "tx": round(WIDTH / 2 + (RADIUS + 12) * x, 1),
-        "ty": round(RADIUS + 64 + (RADIUS + 12) * y, 1),
-        "anchor": "start" if x > 0.1 else "end" if x < -0.1 else "middle",
-    }
 
 
 def undo(asked: Asked) -> Moved:

@@ -27,7 +27,7 @@ from infinimem.grounding.sentences import sentences
 from infinimem.markdown.characters import visible
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import text_start
-from infinimem.model import CURRENT, Entry, Located, Receipt
+from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.provenance import REPLACED, recorded, session_of
 from infinimem.results import counted, reasons
 from infinimem.store.lines import ALIAS, ID, STEM, fold
@@ -85,7 +85,7 @@ class Site:
     @property
     def menu(self) -> list[tuple[str, str]]:
         """Return the pages that every page names."""
-        pages = ("topics", "ask", "timeline", "review", "conversations", "map", "recall")
+        pages = ("topics", "ask", "timeline", "review", "conversations", "map")
         initialised = self.memory.library.initialised
         names = {} if initialised else {"topics": "Notes"}
         left = () if initialised else NEEDS_LIBRARY
@@ -167,7 +167,7 @@ class Asked:
     def narrowed(self, name: str, value: str) -> str:
         """Return the address with one facet set, or freed if it is set so; without a name all are freed."""
         if not name:
-            return self._with({one: "" for one in self.query if one not in ("q", "scope", "as-of", "why")})
+            return self._with({one: "" for one in self.query if one not in ("q", "scope", "as-of")})
         return self._with({name: "" if self.query.get(name) == value else value})
 
     def _with(self, changes: Mapping[str, str]) -> str:
@@ -314,8 +314,7 @@ class Block:
 
 def fact(view: View, place: Located, former: bool = False, drawn: bool = False) -> Fact:
     """Show a line; if asked for with what it superseded and what that had superseded (the newest first), and
-    with what was drawn from it. One that `stands` can be edited; one without a time has that of its first
-    receipt."""
+    with what was drawn from it. One that `stands` can be edited."""
     entry, records = place.entry, recorded(view)
     first = entry.line.partition("\n")[0]
     return {
@@ -323,7 +322,7 @@ def fact(view: View, place: Located, former: bool = False, drawn: bool = False) 
         "text": entry.text,
         "doc_id": place.doc_id,
         "line": place.start_line,
-        "time": entry.time or _recorded_on(view, entry),
+        "time": entry.known_time,
         "when": entry.fields.get("when", ""),
         "speaker": entry.fields.get("speaker", ""),
         "source": entry.source,
@@ -334,14 +333,6 @@ def fact(view: View, place: Located, former: bool = False, drawn: bool = False) 
         "former": [fact(view, one) for one in _before(place, records.superseded)] if former else (),
         "drawn": [fact(view, one) for one in records.drawn(place.seq)] if drawn else (),
     }
-
-
-def _recorded_on(view: View, entry: Entry) -> str:
-    """Return when a line without a time was recorded: by itself, its turns, or the first receipt of it."""
-    turns = (place.entry for place in map(view.entry, entry.origin) if place)
-    times = (one.time or one.fields.get("observed", "") for one in (entry, *turns))
-    steps = (step.receipt.time for step in recorded(view).steps(entry.seq)[:1])
-    return next(filter(None, (*times, *steps)), "")
 
 
 def _before(place: Located, former: Callable[[int], Sequence[Located]]) -> list[Located]:
@@ -470,7 +461,7 @@ def card(view: View, doc_id: str) -> dict[str, Any]:
 def newest_day(view: View, doc_id: str) -> str:
     """Return the newest day of a document's lines; of a note that on which it was saved."""
     if not view.is_note(doc_id):
-        return max((place.entry.time or "" for place in view.document(doc_id).entries), default="")[:10]
+        return max((place.entry.known_time for place in view.document(doc_id).entries), default="")[:10]
     at = view.stored.stamps[doc_id].mtime_ns / 1e9 if view.stored else 0
     return datetime.fromtimestamp(at, UTC).date().isoformat() if at else ""
 
