@@ -112,19 +112,12 @@ class Reader:
         max_tokens: int | None = None,
         now: str | None = None,
     ) -> Answer:
-        """Collect evidence and answer from it, with citations. With the model "agent" the answer is the
-        evidence itself, for the agent answers.
+        """Collect evidence, of `sources` alone if given, and answer from it, with citations. With the model
+        "agent" the answer is the evidence itself, for the agent answers.
 
-        Args:
-            question: in plain words.
-            reader: one of the strategy's; None takes `[reader] name`.
-            sources: only evidence of these sources.
-            max_tokens: make no further call once so many tokens are spent.
-            now: the day of the question, ISO 8601; None takes the clock's.
-
-        Raises:
-            UsageError: an empty question, or no such reader.
-            ModelUnavailable: the model does not answer.
+        `reader` is one of the strategy's, None that of `[reader] name`; `now` the day of the question, ISO
+        8601, None that of the clock. Once `max_tokens` are spent no further call is made. UsageError for an
+        empty question, or no such reader; ModelUnavailable.
         """
         with self._spending(max_tokens):
             return self._ask(question, reader, sources, now)[0]

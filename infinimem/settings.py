@@ -23,8 +23,7 @@ from infinimem.errors import FormatTooNew, SettingsError, escape, meant
 from infinimem.spec import DEFAULT, broken, plugins, strategies
 from infinimem.user_folders import SETTINGS as SETTINGS
 
-FORMAT = 1
-"""The format of the folder that this version reads and writes (docs/FORMAT.md)."""
+FORMAT = 1  # the format of the folder that this version reads and writes (docs/FORMAT.md)
 
 
 class HarmlessIf:
@@ -49,8 +48,7 @@ class Least(NamedTuple):
 T = TypeVar("T")
 Harmless = Annotated[T, HarmlessIf()]
 """A setting decides where keys, questions or conversations go, or what is run, unless it is marked so."""
-Portion = Annotated[int, HarmlessIf(), Least(1)]
-"""Tokens by which text is cut."""
+Portion = Annotated[int, HarmlessIf(), Least(1)]  # tokens by which text is cut
 Signed = Annotated[float, HarmlessIf(), Least(-math.inf)]
 
 
@@ -64,10 +62,8 @@ class ModelSettings:
     """Seconds for one try: from looking up the server's name to the last byte of its reply."""
     retries: Annotated[int, HarmlessIf(*range(11))] = 4
     """Repeats of a try that failed in transport (429, 5xx, no answer within `timeout`)."""
-    replies_days: float = 7.0
-    """How long replies are kept that nobody asks for again; 0 keeps none."""
-    replies_mb: float = 200.0
-    """What kept replies of a library may take, in MiB; the oldest go first."""
+    replies_days: float = 7.0  # how long replies are kept that nobody asks for again; 0 keeps none
+    replies_mb: float = 200.0  # what kept replies of a library may take, in MiB; the oldest go first
 
 
 LANGUAGES = """
@@ -106,12 +102,9 @@ class EmbedderSettings:
 
     name: Annotated[str, HarmlessIf("lexical", "static"), OneOf(embedder_names)] = "lexical"
     """Words alone; local models; any server of OpenAI's protocol; or a package's."""
-    model: str | None = None
-    """openai: a name that the server knows."""
-    path: str | None = None
-    """static, minilm: the folder of a model on this machine."""
-    base_url: str | None = None
-    """openai: of the API; None takes OPENAI_BASE_URL, then OpenAI itself."""
+    model: str | None = None  # openai: a name that the server knows
+    path: str | None = None  # static, minilm: the folder of a model on this machine
+    base_url: str | None = None  # openai: of the API; None takes OPENAI_BASE_URL, then OpenAI itself
 
 
 def reader_names() -> tuple[str, ...]:
@@ -124,8 +117,7 @@ def reader_names() -> tuple[str, ...]:
 class ReaderSettings:
     """[reader]: how evidence is collected. Budgets are tokens."""
 
-    name: Annotated[str, HarmlessIf(), OneOf(reader_names)] = "auto"
-    """auto: the first of the strategy's."""
+    name: Annotated[str, HarmlessIf(), OneOf(reader_names)] = "auto"  # auto: the first of the strategy's
     agent: Harmless[Literal["answering", "paper"]] = "answering"
     """The agentic reader: whoever answers may ask for more, or one model searches and another answers."""
     max_iterations: Harmless[int] = 7
@@ -161,8 +153,7 @@ class HookSettings:
     recall: Harmless[Literal["first", "prompt", "start", "off"]] = "first"
     """first: once, at a session's first prompt; prompt: at its start and at each prompt; start: only at its
     start; off: never."""
-    budget: Portion = 800
-    """Tokens of the lines that are recalled."""
+    budget: Portion = 800  # tokens of the lines that are recalled
     daily_tokens: int = 200_000
     """Once the library's calls of a day took so many, hooks record and have no model draw from it."""
 
@@ -185,12 +176,10 @@ class Settings:
     """All groups, and the format number of the folder."""
 
     format: Harmless[int] = FORMAT
-    strategy: Annotated[str, HarmlessIf(), OneOf(strategies)] = DEFAULT
-    """Which system keeps the library."""
+    strategy: Annotated[str, HarmlessIf(), OneOf(strategies)] = DEFAULT  # which system keeps the library
     preset: Annotated[str, HarmlessIf(), OneOf(preset_names)] = ""
     """A set of values by name that the strategy brings; what is set beside it goes before them."""
-    git: bool = False
-    """Whether each receipt becomes a commit of the repository around the folder."""
+    git: bool = False  # whether each receipt becomes a commit of the repository around the folder
     block_ids: Harmless[bool] = False
     """Whether the line of an entry ends in its number as Obsidian's block id: ^41."""
     llm: ModelSettings = field(default_factory=ModelSettings)
@@ -367,11 +356,8 @@ def template(strategy: str | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-# ── the settings in force ───────────────────────────────────────────────────────────────────────
-
 USER = "config.toml"
-LARGEST = 1 << 20
-"""Bytes of config.toml that are read."""
+LARGEST = 1 << 20  # bytes of config.toml that are read
 EITHER = ("embedder.name", "notes.ignore", "llm.timeout", "llm.retries")
 """Harmless settings that config.toml may give, too."""
 VARIABLES: Mapping[str, tuple[str, ...]] = {

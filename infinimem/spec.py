@@ -20,8 +20,7 @@ from typing import Any
 
 from infinimem.errors import UsageError, meant
 
-DEFAULT = "infini"
-"""The strategy of a library that names none."""
+DEFAULT = "infini"  # the strategy of a library that names none
 
 MEMORIES = "memories/"
 """A model's own files, which no strategy keeps (docs/MEMORY_TOOL.md): no line of one is an entry."""

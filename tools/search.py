@@ -19,12 +19,10 @@ from infinimem.terms import Analyzer, analyzer
 
 from .tool import LINE_LENGTH, RESULT_LENGTH, Result, closest, scope_of, shown
 
-SNIPPET = 200
-"""Tokens that are shown of a section, about."""
+SNIPPET = 200  # tokens that are shown of a section, about
 LINES = 4
 """Rows that are shown for each section that is asked for, of all together; those of the best are more."""
-FEW = 3
-"""Rows of a section of somebody's notes, which are paragraphs, and of each for a person."""
+FEW = 3  # rows of a section of somebody's notes, which are paragraphs, and of each for a person
 
 
 def search(

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
 
-INDENT = 8
-"""Characters before the words of a line."""
+INDENT = 8  # characters before the words of a line
 _label = partial(re.compile(r"journal/0*(\d+)-[a-z]+").sub, r"receipt \1")
 """Gives what documents call a receipt, for it takes less room than its name."""
 

@@ -21,14 +21,11 @@ from infinimem.user_folders import SETTINGS, default_library, first_today, is_mi
 if TYPE_CHECKING:
     from infinimem.settings import Configuration
 
-MOST = 20_000
-"""Files of a folder that is searched without being named: more are hardly somebody's notes."""
-LONGEST = 1 << 22
-"""Bytes of a hook's input that are read."""
+MOST = 20_000  # files of a folder that is searched without being named: more are hardly somebody's notes
+LONGEST = 1 << 22  # bytes of a hook's input that are read
 PATIENCE, QUIET = 1.0, 0.1
 """Seconds that input is waited for, and after which one that nobody closes counts as whole."""
-VAULTS = (".obsidian", "logseq")
-"""Folders by which a program for notes marks its own."""
+VAULTS = (".obsidian", "logseq")  # folders by which a program for notes marks its own
 ATTACHED = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".pdf", ".mp3", ".mp4", ".canvas")
 """Endings of what lies beside notes."""
 Say = Callable[[str], None]

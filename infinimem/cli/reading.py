@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -33,16 +32,10 @@ if TYPE_CHECKING:
     from infinimem.store.view import View
     from infinimem.tools import Result
 
-PAGE = 20
-"""Documents that the tool lists at once."""
-SUMMARY = 160
-"""Characters of a summary in a person's table."""
-COLUMN = 36
-"""Characters of a strategy beside others; in a narrower terminal one is below the other."""
-SHOWN, LENGTH = 5, 200
-"""Pieces of evidence that are shown, and characters of each; -v and --json give all."""
-_NUMBERED = re.compile(r" *(?:\d+[:-]? |…$)")
-"""What stands before the words of a line that is shown."""
+PAGE = 20  # documents that the tool lists at once
+SUMMARY = 160  # characters of a summary in a person's table
+SHOWN, LENGTH = 5, 200  # pieces of evidence that are shown, and characters of each; -v and --json give all
+_NUMBERED = re.compile(r" *(?:\d+[:-]? |…$)")  # what stands before the words of a line that is shown
 
 _scope = click.option(
     "--scope",
@@ -279,15 +272,9 @@ def compare(options: Options, question: str) -> None:
 
 
 def _show_compared(out: Output, results: tuple[Compared, ...], everything: bool) -> None:
-    evidence = [_evidence(one, everything) for one in results]
-    if out.for_people and len(results) > 1 and get_terminal_size().columns >= COLUMN * len(results):
-        answers = [f"{one.answer.text}\n" for one in results]
-        out.table([one.strategy for one in results], [answers, ["\n".join(lines) for lines in evidence]])
-        out.line()
-    else:
-        for one, lines in zip(results, evidence, strict=True):
-            out.line(one.strategy, "bold")
-            out.line("\n".join([one.answer.text, *(f"  {line}" for line in lines), ""]))
+    for one in results:
+        out.line(one.strategy, "bold")
+        out.line("\n".join([one.answer.text, *(f"  {line}" for line in _evidence(one, everything)), ""]))
     rows = [
         (one.strategy, one.reader, _tokens(one), used.calls, used.tokens, round(one.ms))
         for one in results

@@ -185,9 +185,6 @@ def recall(options: Options, prompt: str | None, cwd: str, why: bool) -> None:
             options.say_nothing(memory)
 
 
-# ── many libraries in an object store: docs/FLEET.md ────────────────────────────────────────────
-
-
 @click.group(cls=Section)
 def fleet() -> None:
     """$INFINIMEM_FLEET names the store (s3://BUCKET/PREFIX), $INFINIMEM_FLEET_DATABASE a PostgreSQL database

@@ -33,14 +33,10 @@ if TYPE_CHECKING:
     from infinimem.importers import Survey
     from infinimem.memory import Memory
 
-SHOWN = 8
-"""Files that were passed over, before the rest are only counted."""
-MAX_STDIN = 64 * 2**20
-"""Bytes of one turn; more is a file to import."""
-DEAR = 400
-"""Tokens a turn of which an agent is warned."""
-MAX_REPLY = 4 * 2**20
-"""Bytes of a reply."""
+SHOWN = 8  # files that were passed over, before the rest are only counted
+MAX_STDIN = 64 * 2**20  # bytes of one turn; more is a file to import
+DEAR = 400  # tokens a turn of which an agent is warned
+MAX_REPLY = 4 * 2**20  # bytes of a reply
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -313,9 +309,6 @@ def rebuild(options: Options) -> None:
     data = {name: status[name] for name in ("strategy", "documents", "evidence")}
     data["receipts"] = [receipt.id for receipt in receipts]
     _end(options, data, lambda: out.line(f"{documents} from {turns}"), failed)
-
-
-# ── tasks ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @click.group(cls=Section, invoke_without_command=True)

@@ -171,9 +171,6 @@ def start(what: str, library: Path, event: Event, *options: str, keep: int | Non
     return child
 
 
-# ── the processes that are started ──────────────────────────────────────────────────────────────
-
-
 def serve(library: Path, first: Event) -> None:
     """Answer until nobody asked for `IDLE` seconds. The `first` event found nobody, so a session's start is
     owed to it, and an offer; who starts this holds the lock, and gives it."""

@@ -300,8 +300,6 @@ class Document:
         text = "\n".join(self.lines) + "\n" * self.final_newline
         return _BOM * self.bom + text.encode("utf-8", "surrogateescape")
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def header(self) -> Header:
         return read_header(self.lines)
@@ -409,8 +407,6 @@ class Document:
         """Return the titles of the headings above a line, from the highest; a heading is under itself."""
         at = bisect_right(self.headings, number, key=lambda heading: heading.line)
         return self._outline.paths[at - 1] if at else ()
-
-    # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
     @property
     def newline(self) -> str:

@@ -14,8 +14,7 @@ from sys import intern
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.model import SOURCES, Entry, Source
 
-MAX_SEQS = 100_000
-"""Most seqs that one list may name: `1-999999999` is 11 bytes and would be gigabytes."""
+MAX_SEQS = 100_000  # most seqs that one list may name: `1-999999999` is 11 bytes and would be gigabytes
 
 # Possessive throughout, so that no input makes them backtrack.
 _KEY = r"[a-z][a-z0-9_]*+"
@@ -34,8 +33,7 @@ _ESCAPED = re.compile(r"\\(.)")
 _SEQ = re.compile(r"[1-9][0-9]{0,17}\Z")
 _SPAN = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\Z")
 _OWN = frozenset({"seq", "time", "source", "origin"})
-_FIRST = ("seq", "time", "source")
-"""The keys that stand before the others, which are sorted."""
+_FIRST = ("seq", "time", "source")  # the keys that stand before the others, which are sorted
 
 
 def parse_entry(line: str) -> Entry | None:

@@ -306,9 +306,6 @@ def _read_resource(memory: Reader, wanted: types.ReadResourceRequestParams) -> t
     )
 
 
-# ── over HTTP ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def token_of(chosen: str | None) -> str:
     """Return the chosen token, or a new one; UsageError if it is weak, or cannot stand in a header."""
     if chosen is None:

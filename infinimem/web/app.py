@@ -58,8 +58,6 @@ FORMS: Mapping[str, Handler] = {
 """What is done, by the address that a form is sent to."""
 
 
-# ── who may see them ────────────────────────────────────────────────────────────────────────────
-
 ENTER = "/enter"
 MAX_FORM = 64 * 1024  # bytes of a form
 POLICY = (
@@ -175,9 +173,6 @@ class Guard:
             return 403, "the form is not of a page of this server; reload the page and try again"
         scope["form"] = form
         return None
-
-
-# ── what is answered ────────────────────────────────────────────────────────────────────────────
 
 
 def make_app(site: Site, session: Session, names: list[str]) -> Any:

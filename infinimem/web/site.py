@@ -268,8 +268,6 @@ def clock(time: str | None) -> str:
     return time[11:16] if time and len(time) > 15 and time[10] == "T" else ""
 
 
-# ── documents to read ───────────────────────────────────────────────────────────────────────────
-
 PAGE = 400  # lines of a document on a page
 AROUND = 3  # turns before and after one that are shown with it
 _LONGEST = 50_000  # characters that are set as Markdown at once: a table of 400 kB takes seconds
@@ -296,8 +294,7 @@ _MARKDOWN.disable(["html_block", "html_inline", "image", "autolink", "reference"
 _MARKDOWN.disable(["heading", "lheading"])  # they are blocks of their own
 
 
-Fact = Mapping[str, Any]
-"""A signed line as a page shows it (`fact`)."""
+Fact = Mapping[str, Any]  # a signed line as a page shows it (`fact`)
 
 
 @dataclass(frozen=True)
