@@ -1,7 +1,4 @@
-"""`Memory` for programs that run an event loop: each method does its work in a thread.
-
-A call that is cancelled goes on in its thread to its end.
-"""
+"""`Memory` for programs that run an event loop: each method in a thread, to its end even if cancelled."""
 
 from __future__ import annotations
 

@@ -39,8 +39,7 @@ def conserved(
     ]
 
 
-Same = Callable[[Entry, Entry], bool]
-"""Tells whether a line says what another one says; grounding.claims.is_repetition knows."""
+Same = Callable[[Entry, Entry], bool]  # whether a line says what another one says (claims.is_repetition)
 
 
 @dataclass(frozen=True)

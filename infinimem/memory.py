@@ -167,26 +167,31 @@ class Memory(Reader):
         done: set[int] = set()
         if self.by_agent and upto is None:
             return new
-        with self._extracting, _pending_kept():
-            view = self.view
-            pending = [seq for seq in view.pending(self.llm.name) if upto is None or seq <= upto]
-            if pending and upto is None and self._tick("append", view):
+        try:
+            with self._extracting:
                 view = self.view
-            for at in range(0, len(pending), PORTION):
-                portion = pending[at : at + PORTION]
-                if not view.uncited(portion):
-                    continue
-                for attempt in self._drive(partial(self._observing, portion), view):
-                    if isinstance(attempt.outcome, Applied):
-                        held = [seq for put in attempt.plan.records for seq in put.origin]
-                        new.update(dict.fromkeys((*(one.seq for one in attempt.outcome.added), *held)))
-                        done.update(attempt.plan.empty, held, *(add.origin for add in attempt.plan.adds))
-                        if upto is None and self._tick("due", attempt.outcome.view):
-                            self.library.adopt_edits()
-                            attempt.outcome = replace(attempt.outcome, view=self.view)
-                    view = attempt.outcome.view
-                    if progress:
-                        progress(len(done), len(pending))
+                pending = [seq for seq in view.pending(self.llm.name) if upto is None or seq <= upto]
+                if pending and upto is None and self._tick("append", view):
+                    view = self.view
+                for at in range(0, len(pending), PORTION):
+                    portion = pending[at : at + PORTION]
+                    if not view.uncited(portion):
+                        continue
+                    for attempt in self._drive(partial(self._observing, portion), view):
+                        if isinstance(attempt.outcome, Applied):
+                            held = [seq for put in attempt.plan.records for seq in put.origin]
+                            new.update(dict.fromkeys((*(one.seq for one in attempt.outcome.added), *held)))
+                            done.update(attempt.plan.empty, held, *(add.origin for add in attempt.plan.adds))
+                            if upto is None and self._tick("due", attempt.outcome.view):
+                                self.library.adopt_edits()
+                                attempt.outcome = replace(attempt.outcome, view=self.view)
+                        view = attempt.outcome.view
+                        if progress:
+                            progress(len(done), len(pending))
+        except ModelUnavailable as error:
+            raise type(error)(
+                f"{error}; what was said is recorded and drawn from at the next call"
+            ) from error
         return new
 
     def _observing(self, portion: Sequence[int], view: View) -> Plans:
@@ -530,11 +535,3 @@ class Memory(Reader):
         from infinimem.operations.doctor import repair
 
         return repair(self.library)
-
-
-@contextmanager
-def _pending_kept() -> Iterator[None]:
-    try:
-        yield
-    except ModelUnavailable as error:
-        raise type(error)(f"{error}; what was said is recorded and drawn from at the next call") from error

@@ -8,9 +8,9 @@ trusts it (user_folders.py).
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -76,8 +76,7 @@ tamil turkish yiddish
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """[search]: what is ranked first (docs/SEARCH.md). Each of the last five may be switched off by
-    itself."""
+    """[search]: what is ranked first (docs/SEARCH.md); each of the last five may be switched off."""
 
     language: Annotated[str, HarmlessIf(), OneOf(LANGUAGES.copy)] = "english"
     """Whose endings words are freed of; a change indexes anew."""
@@ -322,38 +321,15 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
     raise SettingsError(f"{where}: {name} = {escape(repr(value))}; {why}")
 
 
-OFTEN: Mapping[str, str] = {
-    "strategy": "which system keeps the memory (docs/STRATEGIES.md)",
-    "git": "make each receipt a commit of the repository around the folder (docs/GIT.md)",
-    "block_ids": "end each line in its number, so that Obsidian can link to it: ^41",
-    "llm.model": "the model that sorts and answers, by name; offline: rules; agent: the agent that you run",
-    "llm.base_url": "its server, if that is not OpenAI: http://localhost:11434/v1",
-    "embedder.name": "what gives texts vectors: lexical (words alone), static, minilm, openai",
-    "search.language": "whose endings words are freed of: german, french, spanish, …",
-    "write.approve": "have all that comes in wait for your approval (infinimem review)",
-    "hooks.recall": "what agent programs are shown: first (at the first prompt), prompt, start, off",
-    "notes.ignore": 'your own files that are passed over, as in .gitignore: ["private/"]',
-}
-"""The settings that people change, and what each does."""
-
-
 def template(strategy: str | None = None) -> str:
     """Return the infinimem.toml that `init` writes: the settings that people change, commented out."""
-    lines = [
-        "# Settings of this memory; the program never rewrites this file. `infinimem config --all` lists the"
-        " others.",
-        "# git, [llm] and some embedders count after `infinimem trust` (docs/SECURITY.md).",
-        f"format = {FORMAT}",
-    ]
-    for name, what in OFTEN.items():
-        group, _, key = name.rpartition(".")
-        if group and f"[{group}]" not in lines:
-            lines += ["", f"[{group}]"]
-        chosen = strategy if name == "strategy" else None
-        value = chosen or defaults()[name]
-        text = json.dumps("" if value is None else value)
-        lines += [f"# {what}", f"{'' if chosen else '# '}{key} = {text}"]
-    return "\n".join(lines) + "\n"
+    text = Path(__file__).with_name("template.toml").read_text(encoding="utf-8")
+    return text.replace('# strategy = "infini"', f'strategy = "{strategy}"') if strategy else text
+
+
+def often() -> frozenset[str]:
+    """Return the settings that people change."""
+    return frozenset(parse_values(re.sub(r"(?m)^# (?=\w+ = )", "", template()).encode()))
 
 
 USER = "config.toml"

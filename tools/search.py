@@ -57,18 +57,13 @@ def course_of(view: View, query: str) -> Result:
 
 
 def _hit(
-    document: Document,
-    block: Retrieved,
-    terms: frozenset[str],
-    words: Analyzer,
-    room: int | None,
-    brief: bool,
+    document: Document, block: Retrieved, terms: frozenset[str], words: Analyzer, room: int | None, few: bool
 ) -> dict[str, Any]:
     lines = {n: document.text_line(n) for n in range(block.start_line, block.end_line + 1)}
     held = dict(zip(lines, words.held("\n".join(lines.values()), terms), strict=True))
     runs = [range(block.start_line, block.end_line + 1)]
     if room is not None:
-        runs = _best(lines, held, room, alone=brief and bool(block.seqs))
+        runs = _best(lines, held, room, alone=few and bool(block.seqs))
     texts = ((shown(lines[n], closest(lines[n], block.text, terms, words)) for n in run) for run in runs)
     located = document.entries_in(block.start_line, block.end_line) if block.seqs else ()
     return {

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.cli.options import Options, command
-from infinimem.cli.output import Output
 from infinimem.importers import read_turns
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline import OfflineClient
-from infinimem.memory import Memory, open_memory
+from infinimem.memory import open_memory
 from infinimem.results import answer_json, place, receipt_json
 from infinimem.store.spec import TOPICS
 
@@ -89,12 +88,21 @@ def demo(options: Options) -> None:
         for source in answer.citations[:1]:
             entry = memory.view.entry(source.seqs[0])
             out.line(f"  from {place(source)}" + (f", said on {_day(entry.entry.time)}" if entry else ""))
-        changed = _show_change(out, memory) if receipt else 1
+        seq = 1
+        for one in memory.changes().rows if receipt else ():
+            if one.kind == "replaced" and (old := memory.view.entry(one.seq)):
+                seq = one.seq
+                out.line()
+                out.line("One fact changed. The old line was moved, not deleted:", "bold")
+                out.line(_shortened(one.was, "  was  "))
+                out.line(textwrap.fill(one.now, WIDTH, initial_indent="  now  ", subsequent_indent=" " * 7))
+                out.line(f"  line {seq}: {one.where} -> {old.doc_id} (infinimem diff)")
+                break
         out.line()
         if not options.model:
             out.line("Offline; what takes a model, to sort and to notice a change, is scripted here.")
         program = _program()
-        out.line(f"Look around:    {program} --library {memory.library.root} history {changed}")
+        out.line(f"Look around:    {program} --library {memory.library.root} history {seq}")
         out.line(f"Begin your own: {program} init ~/memory")
         out.line(f"Import chats:   {program} --library ~/memory import conversations.json")
         out.line(f"Connect agents: {program} --library ~/memory connect")
@@ -106,19 +114,6 @@ def _program() -> str:
     if called.stem != "infinimem":
         return f"{sys.executable} -m infinimem"
     return "infinimem" if shutil.which("infinimem") == str(called) else shlex.quote(str(called))
-
-
-def _show_change(out: Output, memory: Memory) -> int:
-    """Show one line that another superseded, and where it went; its seq, else 1."""
-    for one in memory.changes().rows:
-        if one.kind == "replaced" and (old := memory.view.entry(one.seq)):
-            out.line()
-            out.line("One fact changed. The old line was moved, not deleted:", "bold")
-            out.line(_shortened(one.was, "  was  "))
-            out.line(textwrap.fill(one.now, WIDTH, initial_indent="  now  ", subsequent_indent=" " * 7))
-            out.line(f"  line {one.seq}: {one.where} -> {old.doc_id} (infinimem diff)")
-            return one.seq
-    return 1
 
 
 def _day(time: str | None) -> str:

@@ -35,12 +35,11 @@ class HelpEntry(NamedTuple):
     examples: list[str]
 
 
-_TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-FIRST_STEPS: list[str] = _TABLES["first_steps"]
-GONE: Mapping[str, str] = _TABLES["gone"]
+TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+FIRST_STEPS: list[str] = TABLES["first_steps"]
+GONE: Mapping[str, str] = TABLES["gone"]
 SECTIONS = {
-    title: {name: HelpEntry(**row) for name, row in rows.items()}
-    for title, rows in _TABLES["section"].items()
+    title: {name: HelpEntry(**row) for name, row in rows.items()} for title, rows in TABLES["section"].items()
 }
 COMMANDS = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -13,7 +14,7 @@ from infinimem.importers import fields, markdown
 from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, has, iso, rows, turn_of
 from infinimem.importers.messengers import text_of_html
 from infinimem.importers.reading import stem_of
-from infinimem.model import NOTHING, Turn
+from infinimem.model import Turn
 
 # ── data sets ───────────────────────────────────────────────────────────────────────────────────
 
@@ -208,7 +209,7 @@ Message = Mapping[str, Any]
 
 def chat_turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
     """Yield turns unchanged, and messages as turns; parts of messages may be objects of the APIs' SDKs.
-    UsageError if a message has no role or no content, its role is unknown, or its time is none."""
+    UsageError if a message has no role or no content, or its role is unknown."""
     for message in said:
         if not isinstance(message, Mapping):
             yield message
@@ -218,18 +219,16 @@ def chat_turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
             raise UsageError('a message needs a role and content; write {"role": "user", "content": "…"}')
         if role.lower() not in fields.ROLES:
             raise UsageError(f"role {role[:40]!r} is unknown; write user, assistant or tool")
-        time = first(message, *fields.TIME)
-        if time is not None and str(time).strip() not in NOTHING and iso(time) is None:
-            raise UsageError(
-                f"time {str(time)[:40]!r} is not ISO 8601; write 2025-03-03 or 2025-03-03T14:05:00"
-            )
         if fields.ROLES[role.lower()] == "tool":
             continue
         content = message.get("content")
         if isinstance(content, list | tuple):
             content = [part.model_dump() if hasattr(part, "model_dump") else part for part in content]
         told = _openai({**message, "content": content or ""}, "", Counter())
-        yield from (turn for turn in told if turn.text.strip())
+        given = first(message, *fields.TIME)
+        for turn in told:
+            if turn.text.strip():  # a time that is none goes on as it is, and is refused with the turn
+                yield turn if turn.time or given is None else replace(turn, time=str(given))
 
 
 # ── ChatGPT ─────────────────────────────────────────────────────────────────────────────────────

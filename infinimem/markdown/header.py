@@ -1,13 +1,9 @@
 """The header of a document: the lines between two `---`, read as strings, edited line by line.
 
-A header has a few kilobytes, no aliases, no tags, no duplicate keys, bounded depth. One that does not pass is
-a `problem`, and its bytes are never rewritten. Editing touches the lines of the keys it changes; nothing is
-ever dumped anew. The headers of other programs, TOML between two `+++` and a JSON object, are read the same
-way, and never edited.
-
-python-frontmatter reads them all, with handlers of ours: only what is short is parsed, and YAML becomes
-strings, lists and mappings, never types, aliases or merges, so a bomb costs no more than its bytes. It and
-yaml are slow to import, so the first header imports them.
+A header has a few kilobytes, no aliases, no tags, no duplicate keys, bounded depth, so a bomb costs no more
+than its bytes. One that does not pass is a `problem`, and its bytes are never rewritten. The headers of other
+programs, TOML between two `+++` and a JSON object, are read the same way, and never edited. What reads them,
+python-frontmatter and yaml, is slow to import: the first header imports it.
 """
 
 from __future__ import annotations

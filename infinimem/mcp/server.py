@@ -23,7 +23,6 @@ from urllib.parse import quote, unquote
 import anyio
 import anyio.to_thread
 from mcp import MCPError, types
-from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -53,14 +52,6 @@ _T = TypeVar("_T")
 _A = TypeVar("_A")
 _PREFIX = "infinimem://doc/"
 MARKDOWN = "text/markdown"
-LISTED = CacheHint(ttl_ms=3_600_000)
-LASTING: tuple[CacheableMethod, ...] = (
-    "tools/list",
-    "prompts/list",
-    "resources/templates/list",
-    "server/discover",
-)
-"""What stays so while the server runs; for documents any client must ask anew, as the SDK says unasked."""
 PAGE = 100
 MAX_URI = 4000
 MAX_TEXT = 400_000  # characters of one document; what is longer is read with read_lines
@@ -202,7 +193,6 @@ def make_server(memory: Memory, trust_user: bool = False, project: str | None = 
             resources.files(__package__).joinpath("instructions.md").read_text("utf-8"),
             sections,
         ),
-        cache_hints=dict.fromkeys(LASTING, LISTED),
         on_list_tools=_always(tools),
         on_call_tool=call_tool,
         on_list_prompts=_always(_PROMPTS),

@@ -175,9 +175,6 @@ def _as_seen(
     return documents | {doc_id: reading(documents[doc_id], those) for doc_id, those in edited.items()}
 
 
-# ── what changed between two moments ────────────────────────────────────────────────────────────
-
-
 Kind = Literal["new", "edited", "moved", "replaced", "gone"]
 
 

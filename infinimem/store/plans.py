@@ -401,7 +401,9 @@ class _PlanRenderer:
         if not changed:
             return
         topics = _renamed(self._view.derived(topic_names), changed)
-        sharing, few = by_name(topics), min(COMMON, max(2, len(topics) // SHARE))
+        few, sharing = min(COMMON, max(2, len(topics) // SHARE)), dict[str, set[str]]()
+        for name, doc_id in ((name, doc_id) for doc_id, topic in topics.items() for name in topic.names):
+            sharing.setdefault(name, set()).add(doc_id)
         for doc_id in sorted(doc_id for doc_id in written if changed.get(doc_id)):
             shared = Counter[str]()  # the fewer topics have a name, the more it counts
             for name in sorted(topics[doc_id].names):
@@ -530,15 +532,6 @@ def _renamed(
             names = {name for one in document.entries for name in _NAME.findall(one.entry.text)}
             now[doc_id] = TopicNames(frozenset(names - _NO_NAMES), links_of(document))
     return now
-
-
-def by_name(topics: Mapping[str, TopicNames]) -> Mapping[str, set[str]]:
-    """Return the topics that have each name."""
-    sharing: dict[str, set[str]] = {}
-    for doc_id, topic in topics.items():
-        for name in topic.names:
-            sharing.setdefault(name, set()).add(doc_id)
-    return sharing
 
 
 def links_of(document: Document) -> list[str]:

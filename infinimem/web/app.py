@@ -12,7 +12,6 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl
@@ -43,7 +42,6 @@ PAGES: Mapping[str, Handler] = {
     "/review": pages.review,
     "/forget": pages.forgetting,
     "/conversations": pages.conversations,
-    "/map": pages.graph,
 }
 """What is read, by address."""
 FORMS: Mapping[str, Handler] = {
@@ -206,9 +204,6 @@ def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
     try:
         page = handler(asked)
     except (InfinimemError, OSError) as error:
-        named = asked.path.get("id", "")
-        if as_json and f"{named}.json" in asked.memory.view:  # a document that is called so
-            return _answer(replace(asked, path={"id": f"{named}.json"}), handler, as_json=False)
         kinds = (
             (DocumentNotFound, 404),
             (UsageError, 400),

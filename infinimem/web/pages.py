@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from hashlib import sha256
-from itertools import combinations, groupby
+from itertools import groupby
 from typing import Any
 
 from infinimem import results
@@ -18,11 +18,10 @@ from infinimem.operations.history import history
 from infinimem.operations.provenance import Lineage, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
-from infinimem.store.plans import by_name, topic_names
+from infinimem.store.plans import topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View, archive_of
-from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools import Toolbox
 from infinimem.tools.tool import numbered
@@ -41,7 +40,6 @@ SCOPES = {
 }
 FACETS = ("source", "speaker", "year", "document")
 ROWS = 300  # lines of a receipt that are shown
-NODES, LINKS = 40, 120  # of a map, at most: those with most in common
 
 
 def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -192,14 +190,12 @@ def timeline(asked: Asked) -> Page:
     view = asked.reader.view
     every = recorded(view).receipts
     found = [one for one in every[::-1] if not about or about in [name for name, *_ in one.files]]
-    changed = {name for one in every for name, *_ in one.files}
-    topics = [(doc_id, site.titled(view, doc_id)) for doc_id in view.ids() if doc_id in changed]
     some = found[start - 1 : start - 1 + LISTED]
     days = [
         (day, [(one, site.did(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])
     ]
     shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}
-    return Page("timeline.html", results.log_json(some), {**shown, "topics": topics})
+    return Page("timeline.html", results.log_json(some), shown)
 
 
 def receipt(asked: Asked) -> Page:
@@ -262,43 +258,6 @@ def conversations(asked: Asked) -> Page:
     shown = {"start": start, "step": LISTED, "count": len(ids)}
     rows = list(site.sessions(view, ids[start - 1 : start - 1 + LISTED]))
     return Page("conversations.html", found, {**shown, "sessions": rows})
-
-
-def graph(asked: Asked) -> Page:
-    """List what belongs together: the links that the strategy keeps, else topics by names that they share."""
-    memory = asked.memory
-    if isinstance(memory.strategy, Linked):
-        about = asked.query.get("about") or None
-        data = memory.strategy.graph(memory.view, about, 2).data
-    else:
-        data = _topics(memory.view)
-    names = {node["id"]: node["label"] for node in data["nodes"]}
-    tied = {end for link in data["links"] for end in (link["from"], link["to"])}
-    shares = not isinstance(memory.strategy, Linked)
-    return Page("map.html", data, {"names": names, "tied": tied, "shares": shares})
-
-
-def _topics(view: View) -> dict[str, Any]:
-    """Return topics and the names that two of them share, in the shape of the command `graph`."""
-    found = view.derived(topic_names)
-    most = max(2, len(found) // 2)
-    shared: dict[tuple[str, str], list[str]] = {}
-    for name, topics in sorted(by_name(found).items()):
-        if 2 <= len(topics) <= most:
-            for pair in combinations(sorted(topics)[:NODES], 2):
-                shared.setdefault(pair, []).append(name)
-    best = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:LINKS]
-    ids = list(dict.fromkeys(doc_id for pair, _ in best for doc_id in pair))[:NODES]
-    ids += [doc_id for doc_id in sorted(found) if doc_id not in ids][: NODES - len(ids)]
-    nodes = [
-        {"id": one, "label": view.row(one).title or one, "visible": True, "hop": 0} for one in sorted(ids)
-    ]
-    links = [
-        {"from": pair[0], "to": pair[1], "type": ", ".join(names), "weight": len(names)}
-        for pair, names in best
-        if set(pair) <= set(ids)
-    ]
-    return {"root": "", "nodes": nodes, "links": links}
 
 
 def undo(asked: Asked) -> Moved:

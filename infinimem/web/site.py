@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from infinimem.reader import Reader
 
 UNSORTED = "Not sorted into topics yet"
-NEEDS_LIBRARY = ("timeline", "review", "conversations", "map")
+NEEDS_LIBRARY = ("timeline", "review", "conversations")
 """Pages that have nothing to show of a folder of notes."""
 
 OF_A_MOMENT = ("/topics", "/doc/", "/fact/", "/search", "/timeline", "/conversations")
@@ -84,8 +84,7 @@ class Site:
 
     @property
     def menu(self) -> list[tuple[str, str]]:
-        """Return the pages that every page names."""
-        pages = ("topics", "ask", "timeline", "review", "conversations", "map")
+        pages = ("topics", "ask", "timeline", "review", "conversations")
         initialised = self.memory.library.initialised
         names = {} if initialised else {"topics": "Notes"}
         left = () if initialised else NEEDS_LIBRARY
@@ -100,7 +99,6 @@ class Site:
         return self.memory.at(moment)
 
     def reader(self, moment: str) -> Reader:
-        """Return the library as it is, or as it stood."""
         return self._past(self.memory.view, moment) if moment else self.memory
 
     def version(self) -> str:
@@ -156,12 +154,10 @@ class Asked:
 
     @property
     def is_live(self) -> bool:
-        """Return whether the page follows what changes: not if it answers a form, nor one of a moment."""
         return not (self.form or self.moment)
 
     @property
     def now(self) -> str:
-        """Return the address of the same as it is now."""
         return self._with({"as-of": ""})
 
     def narrowed(self, name: str, value: str) -> str:
@@ -185,7 +181,6 @@ class Asked:
 
     @property
     def moment(self) -> str:
-        """Return as of when; "" for now."""
         return self.query.get("as-of", "").strip()
 
     @property
