@@ -292,7 +292,6 @@ _COMMANDS: Mapping[str, Any] = {
     "delete": (_delete, "path"),
     "rename": (_rename, "old_path", "new_path"),
 }
-"""What does each, and the texts that it takes."""
 
 
 def _ids(view: View) -> tuple[str, ...]:

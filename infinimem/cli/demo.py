@@ -96,7 +96,7 @@ def demo(options: Options) -> None:
                 out.line("One fact changed. The old line was moved, not deleted:", "bold")
                 out.line(_shortened(one.was, "  was  "))
                 out.line(textwrap.fill(one.now, WIDTH, initial_indent="  now  ", subsequent_indent=" " * 7))
-                out.line(f"  line {seq}: {one.where} -> {old.doc_id} (infinimem diff)")
+                out.line(f"  line {seq}: {one.where} -> {old.doc_id}")
                 break
         out.line()
         if not options.model:

@@ -208,6 +208,8 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         if receipts:
             what = f"{counted(moved, 'line')} sorted, " if moved else ""
             out.say(f"{what}see " + " to ".join(dict.fromkeys((receipts[0].id, receipts[-1].id))))
+        elif entries:
+            out.say("they wait in CURRENT to be sorted into topics; now: infinimem consolidate")
         _say_left(out, source, archived, _waits(memory) if record and recorded else "")
         _say_inbox(out, memory)
 

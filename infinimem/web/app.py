@@ -43,7 +43,6 @@ PAGES: Mapping[str, Handler] = {
     "/forget": pages.forgetting,
     "/conversations": pages.conversations,
 }
-"""What is read, by address."""
 FORMS: Mapping[str, Handler] = {
     "/ask": pages.ask,
     "/add": pages.by_hand,
@@ -53,7 +52,6 @@ FORMS: Mapping[str, Handler] = {
     "/review": pages.decide,
     "/forget": pages.forget,
 }
-"""What is done, by the address that a form is sent to."""
 
 
 ENTER = "/enter"
