@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from infinimem.strategies.base import Strategy
 
 
-Spend = Callable[[int | None], AbstractContextManager[None]]
-"""For the time of a block: a cap of tokens, or None."""
-
-
 @dataclass(frozen=True)
 class Compared:
     """What one strategy makes of a question: the answer, all evidence shown for it, and milliseconds."""
@@ -49,7 +45,7 @@ class Reader:
         llm: Cached,
         make: Callable[[], Strategy],
         clock: Clock,
-        spend: Spend | None = None,
+        spend: Callable[[int | None], AbstractContextManager[None]] | None = None,
     ) -> None:
         self.llm = llm
         self.tools = Toolbox(lambda: source().for_models)

@@ -123,9 +123,6 @@ def _end(out: Output, findings: Sequence[Finding], note: str) -> None:
         click.get_current_context().exit(1)
 
 
-_OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "strategy"}
-
-
 @command()
 @click.option("--all", "everything", is_flag=True, help="Also those that few people change.")
 def config(options: Options, everything: bool) -> None:
@@ -134,7 +131,8 @@ def config(options: Options, everything: bool) -> None:
     """
     out, place = options.out, options.place()
     settings = configuration_of(place.path)
-    given = {name: value for option, name in _OPTIONS.items() if (value := getattr(options, option))}
+    given = {"llm.model": options.model, "embedder.name": options.embedder, "strategy": options.strategy}
+    given = {name: value for name, value in given.items() if value}
     origins = {**settings.origins, **dict.fromkeys(given, "option")}
     rows = [
         {

@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote
 import anyio
 import anyio.to_thread
 from mcp import MCPError, types
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -52,6 +53,8 @@ _T = TypeVar("_T")
 _A = TypeVar("_A")
 _PREFIX = "infinimem://doc/"
 MARKDOWN = "text/markdown"
+# What stays so while the server runs; for documents any client must ask anew, as the SDK says unasked.
+LASTS: list[CacheableMethod] = ["tools/list", "prompts/list", "resources/templates/list", "server/discover"]
 PAGE = 100
 MAX_URI = 4000
 MAX_TEXT = 400_000  # characters of one document; what is longer is read with read_lines
@@ -193,6 +196,7 @@ def make_server(memory: Memory, trust_user: bool = False, project: str | None = 
             resources.files(__package__).joinpath("instructions.md").read_text("utf-8"),
             sections,
         ),
+        cache_hints=dict.fromkeys(LASTS, CacheHint(ttl_ms=3_600_000)),
         on_list_tools=_always(tools),
         on_call_tool=call_tool,
         on_list_prompts=_always(_PROMPTS),
