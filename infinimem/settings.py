@@ -324,7 +324,7 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
 def template(strategy: str | None = None) -> str:
     """Return the infinimem.toml that `init` writes: the settings that people change, commented out."""
     text = Path(__file__).with_name("template.toml").read_text(encoding="utf-8")
-    return text.replace('# strategy = "infini"', f'strategy = "{strategy}"') if strategy else text
+    return re.sub("# strategy = .*", f'strategy = "{strategy}"', text) if strategy else text
 
 
 def often() -> frozenset[str]:

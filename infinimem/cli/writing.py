@@ -119,7 +119,10 @@ def _say_inbox(out: Output, memory: Memory) -> int:
     return waiting
 
 
-def _waits(memory: Memory) -> str:
+def _waits(memory: Memory, drawn: bool = False) -> str:
+    if drawn:
+        left = len(memory.view.buffer.entries)
+        return f"{counted(left, 'fact')} to sort into topics: infinimem consolidate" if left else ""
     if not memory.by_agent:
         return "recorded only: the next add, import or consolidate extracts entries"
     told = memory.tasks.counts()
@@ -208,9 +211,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         if receipts:
             what = f"{counted(moved, 'line')} sorted, " if moved else ""
             out.say(f"{what}see " + " to ".join(dict.fromkeys((receipts[0].id, receipts[-1].id))))
-        elif entries:
-            out.say("they wait in CURRENT to be sorted into topics; now: infinimem consolidate")
-        _say_left(out, source, archived, _waits(memory) if record and recorded else "")
+        _say_left(out, source, archived, _waits(memory, not record) if recorded else "")
         _say_inbox(out, memory)
 
     _end(options, data, show, newly_unanswered(tried, memory.unanswered()))
