@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from infinimem import Memory, Turn, open_memory
+from infinimem.errors import LibraryError
 from infinimem.index.search import searcher
 from infinimem.store.library import Library
-from infinimem.store.lines import SPEAKER
+from infinimem.store.lines import ID, SPEAKER
 from infinimem.store.records import held_by
 
 TURNS = [Turn(f"Nora keeps lamp {n} on shelf {n}.", session="s1", turn=str(n)) for n in range(8)]
@@ -176,6 +177,38 @@ def test_an_older_view_does_not_take_the_index_back(memory: Memory) -> None:
     assert searcher(newer).blocks("lamp 4")
     assert searcher(older).blocks("lamp 0")
     assert searcher(memory.library.view()).blocks("typed")
+
+
+def test_an_older_copy_in_place_of_the_library_while_the_disk_fails(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index of what the folder does not have refuses plans, and looks for documents that are gone."""
+    root, before = memory.library.root, told(memory.library.root)
+    shutil.copytree(root, root.with_name("older"))
+    memory.observe([Turn("Nora moved to Lisbon.", session="s2")])
+    assert told(root) != before
+    shutil.rmtree(root)
+    root.with_name("older").rename(root)
+
+    def fail(*_: object) -> None:
+        raise LibraryError("cannot read it: Input/output error")
+
+    monkeypatch.setattr("infinimem.store.index.state_of", fail)
+    assert told(root) == before
+
+
+def test_what_came_and_went_between_two_looks_leaves_the_index(memory: Memory) -> None:
+    root = memory.library.root
+    path = root / "topics" / "short.md"
+    assert memory.library.view().lines.highest
+    (root / "one.md").write_text("one\n")
+    older = memory.library.view()
+    path.write_text("said for a moment\n")
+    assert Library(root).view().lines.named(ID, "topics/short")  # another process takes it in
+    assert older.lines.highest
+    path.unlink()
+    (root / "two.md").write_text("two\n")
+    assert memory.library.view().lines.named(ID, "topics/short") == ()
 
 
 def test_what_a_forget_deleted_is_not_held_open(memory: Memory) -> None:

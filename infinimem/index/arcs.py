@@ -122,9 +122,10 @@ def _fitting(view: View, question: str, items: Sequence[Retrieved], budget: int)
 def beside(view: View, question: str, hits: Sequence[Retrieved]) -> list[Retrieved]:
     """Return what is needed beside the best hits, and is not among them: of an experience what affirms and
     what denies it; of a value the later ones of the same kind."""
-    near = searcher(view).entries(question, NEAR)
     if asks("ever", question):
-        return _sides(view, question, near)
+        return _sides(view, question, searcher(view).entries(question, NEAR))
+    hits = [hit for hit in hits if _values(view, hit.text)]
+    near = searcher(view).entries(question, NEAR) if hits else []
     return [later for hit in hits for later in _later(view, question, hit, near)]
 
 

@@ -89,9 +89,8 @@ class Pattern:
     text: Any
     """Compiled for a whole text, where it finds no line end; None where that would mean something else."""
     notes: list[str] = field(default_factory=list)
-    ignore_case: bool = True
-    literal: bytes | None = None
-    """What the pattern is, if it is plain ASCII; lower-cased where case does not count."""
+    is_plain: bool = False
+    """Whether it is ASCII that stands for itself."""
     left: int = MAX_SECONDS * 10**9
     """Nanoseconds that this search may still take."""
 
@@ -135,12 +134,12 @@ class Pattern:
     @property
     def is_expression(self) -> bool:
         """Whether it means more than what stands there."""
-        return self.literal is None and not self.notes and _META.search(self.line.pattern) is not None
+        return not self.notes and _META.search(self.line.pattern) is not None
 
     @property
     def reach(self) -> int:
         """Bytes that may be searched at once."""
-        return 1 << 62 if self.literal else MAX_STEPS // max(int(self.line.programsize), 1)
+        return 1 << 62 if self.is_plain else MAX_STEPS // max(int(self.line.programsize), 1)
 
     def _begin(self, size: int) -> int:
         if size > self.reach:
@@ -204,9 +203,8 @@ def compile_pattern(pattern: str, ignore_case: bool = True, literal: bool = Fals
     options.never_nl = True
     text = None if not literal and _APART.search(pattern) else pattern if literal else f"(?m){pattern}"
     text = None if text is None else re2.compile(text, options)
-    whole = pattern if (literal or not _META.search(pattern)) and "\n" not in pattern else ""
-    plain = (whole.lower() if ignore_case else whole).encode() if whole.isascii() else b""
-    return Pattern(line, text, notes, ignore_case, plain or None)
+    is_plain = (literal or not _META.search(pattern)) and "\n" not in pattern and pattern.isascii()
+    return Pattern(line, text, notes, bool(pattern) and is_plain)
 
 
 def text_of(document: Document) -> bytes:
@@ -376,7 +374,7 @@ def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:
     offsets = _scan(data, pattern, _chunks(runs))
     documents = map(view.document, pending) if len(pending) <= FEW else view.each(pending)
     beside = first_matches(documents, pattern, most)
-    found = [*_matches(view, data, pattern, runs, offsets, most), *beside.first]
+    found = [*_matches(view, runs, offsets, pattern, most), *beside.first]
     found = sorted(found, key=lambda match: (match.document.id, match.line))[:most]
     return Found(max(len(offsets) + beside.total, len(found)), found)
 
@@ -408,35 +406,17 @@ def _scan(data: mmap.mmap | bytes, pattern: Pattern, chunks: Sequence[tuple[int,
 
 
 def _matches(
-    view: View,
-    data: mmap.mmap | bytes,
-    pattern: Pattern,
-    runs: Sequence[Run],
-    offsets: Sequence[int],
-    most: int,
+    view: View, runs: Sequence[Run], offsets: Sequence[int], pattern: Pattern, most: int
 ) -> list[Match]:
-    starts, held, at = [start for start, _, _ in runs], dict[int, Sequence[int]](), 0
+    """Look for the first matches in the documents as they are."""
+    starts, names, at = [start for start, _, _ in runs], list[str](), 0
     while at < len(offsets):
-        run = bisect_right(starts, offsets[at]) - 1
-        after = bisect_left(offsets, runs[run][1], at)
-        held[run] = offsets[at : min(after, at + most)]
-        at = after
+        _, end, name = runs[bisect_right(starts, offsets[at]) - 1]
+        names.append(name)
+        at = bisect_left(offsets, end, at)
     matches: list[Match] = []
-    for at in sorted(held, key=lambda at: runs[at][2]):
+    for name in sorted(names):
         if len(matches) >= most:
             break
-        document = view.document(runs[at][2])
-        lines = [_line(data, starts[at], offset) for offset in held[at]]
-        if all(
-            line <= len(document.lines) and document.text_line(line).encode() == text for line, text in lines
-        ):
-            matches += (Match(document, line) for line, _ in lines)
-        else:  # saved since the view was made
-            matches += first_matches([document], pattern, most).first
+        matches += first_matches([view.document(name)], pattern, most - len(matches)).first
     return matches
-
-
-def _line(data: mmap.mmap | bytes, start: int, place: int) -> tuple[int, bytes]:
-    before = data[start:place]
-    first = start + before.rfind(b"\n") + 1
-    return before.count(b"\n") + 1, data[first : data.find(b"\n", place)]

@@ -13,6 +13,7 @@ Source: BM25 as in STRATEGIES 1.7 (k1, b, idf with + 1); docs/SEARCH.md has the 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -33,14 +34,14 @@ from infinimem.index.pieces import (
 )
 from infinimem.index.questions import factors, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
-from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, TermCounts, rarity
+from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, compared, rarity
 from infinimem.log import log
 from infinimem.markdown.characters import text_key
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Retrieved
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Scope, View
-from infinimem.terms import Analyzer, analyzer
+from infinimem.terms import analyzer
 
 if TYPE_CHECKING:
     from infinimem.index.vectors import Meaning
@@ -61,8 +62,6 @@ GATHERED = 2000
 """Documents that the index gives as the nearest to a text."""
 FURTHER = 0.25
 """What the second best line of a section adds to the score of the best one, of its own; of others less."""
-SPARE = 1000
-"""Texts that are of no use any more, beside as many as are, before they go."""
 
 PARTS_OF: Mapping[Scope, frozenset[int]] = {
     "default": frozenset({0}),
@@ -139,8 +138,14 @@ class Searcher:
         """
         chosen = set(self._view.ids() if ids is None else ids)
         terms = self._words.query_terms(text)
-        if ids is not None:
-            scores = self._compared(sorted(chosen), terms)
+        if ids is not None:  # without rows: to bring those up to date takes longer
+            known, pieces = self._view.derived(_texts), Pieces(self._view)  # follows no origins
+            for name in chosen - known.keys():
+                parts = pieces.parts(self._view.document(name)) if name in self._view else ()
+                known[name] = Counter(term for _, joined in parts for term in joined.split())
+            ordered = sorted(chosen)
+            alike = zip(ordered, compared([known[name] for name in ordered], terms), strict=True)
+            scores = {name: score for name, score in alike if score}
         else:
             with self._tables.reading(self._view) as reading:
                 weights = {term: _rarity(reading, DOCUMENTS, term) for term in terms}
@@ -151,17 +156,6 @@ class Searcher:
         near = sorted(scores, key=lambda name: (-scores[name], name))
         rest = () if len(near) >= limit else sorted(chosen.difference(near))
         return [*near, *rest][:limit]
-
-    def _compared(self, names: Sequence[str], terms: Sequence[str]) -> dict[str, float]:
-        """Score some documents among themselves, without rows: to bring those up to date takes longer."""
-        _, texts, numbers = self._view.derived(_texts)
-        pieces = Pieces(self._view)  # follows no origins
-        for name in names:
-            if name not in numbers:
-                parts = pieces.parts(self._view.document(name)) if name in self._view else ()
-                numbers[name] = texts.add(term for _, joined in parts for term in joined.split())
-        scores = texts.compared([numbers[name] for name in names], terms)
-        return {name: score for name, score in zip(names, scores, strict=True) if score}
 
     def frequencies(self, terms: Iterable[str]) -> tuple[dict[str, int], int]:
         """Return how many entries hold each term, and how many there are."""
@@ -194,12 +188,11 @@ class Searcher:
     def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
         """Return these pieces, best first when compared with each other; ties keep their order."""
         documents = ((item, self._view.document(item.doc_id)) for item in items)
-        texts = TermCounts()
-        numbers = [
-            texts.add(self._pieces.terms_at(document, item.start_line, item.end_line).split())
+        texts = [
+            Counter(self._pieces.terms_at(document, item.start_line, item.end_line).split())
             for item, document in documents
         ]
-        scores = texts.compared(numbers, self._words.query_terms(query))
+        scores = compared(texts, self._words.query_terms(query))
         scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
         return sorted(scored, key=lambda item: -item.score)
 
@@ -339,17 +332,10 @@ def _tables(view: View, known: Tables | None, _: Collection[str] | None) -> Tabl
     return tables
 
 
-KnownCounts = tuple[Analyzer, TermCounts, dict[str, int]]
-"""Terms by an analyzer, and which of the texts a document is."""
-
-
-def _texts(view: View, known: KnownCounts | None, changed: Collection[str] | None) -> KnownCounts:
-    words = analyzer(view.settings.search.language)
-    if known and changed is not None and known[0] is words:
-        numbers = {name: at for name, at in known[2].items() if name not in changed}
-        if len(known[1]) <= 2 * len(numbers) + SPARE:
-            return words, known[1], numbers
-    return words, TermCounts(), {}
+def _texts(
+    _: View, known: dict[str, Counter[str]] | None, changed: Collection[str] | None
+) -> dict[str, Counter[str]]:
+    return {name: known[name] for name in known.keys() - (changed or ())} if known else {}
 
 
 def _blocks(

@@ -46,7 +46,6 @@ SLOW = 1000
 """Documents whose indexing people wait for, and are told so."""
 
 SAID_PART = GROUPS.index("evidence")
-_TABLES = ("row", "called", "dead", "moved", "doubt", "file", "ranking")
 _SCHEMA = """
 create table row(
     id integer primary key autoincrement, doc integer not null, line integer not null, start integer not null,
@@ -163,7 +162,7 @@ class Reading:
             for number in list(chosen)[:limit]:
                 found[number] = chosen[number]
             if others := [number for number in ids if number not in chosen]:
-                hits = words.find(words.with_ids(query, others), len(others))
+                hits = words.find(query, len(others), others)
                 for number, (score, _) in zip(words.values("id", hits), hits, strict=True):
                     found[number] = score
         means = self._means[table]
@@ -244,32 +243,29 @@ class Tables:
                 last = todo[-1][0]
 
     def _open(self, db: sqlite3.Connection, view: View) -> None:
-        """Have tantivy open as the database names it; both anew where that cannot be."""
-        kind = "library" if view.initialised else "notes"
+        """Have tantivy open as the database names it; else an sqlite3.Error, and both are made anew."""
+        kind, folder = "library" if view.initialised else "notes", self.index.folder
         made_for = f"{LAYOUT} {kind} {analyzer(view.settings.search.language).fingerprint}"
-        known = self._known(db)
-        if known and known.made_for == made_for:
-            try:
-                self._check(db, known.folder)
-                if self._state != (known.folder, known.state):
-                    self._words = self._opened(known.folder) if known.mark else None
-                    self._state = (known.folder, known.state)
-                return
-            except (OSError, ValueError) as error:
-                log.warning("the index of words is made anew (%s)", error)
-        for table in _TABLES:
-            db.execute(f"drop table if exists {table}")
-        for trigger in ("row_dies", "document_dies", "line_moves"):
-            db.execute(f"drop trigger if exists {trigger}")
-        for statement in _SCHEMA.split(";\n"):
-            db.execute(statement)
-        name = f"words-{secrets.token_hex(4)}"
-        sizes = json.dumps({table: [0, 0, 0] for table in PADDING})
-        db.execute("insert into ranking values(?, ?, 0, 0, ?)", (made_for, name, sizes))
-        db.execute("update document set ranked = 0")
-        self._words, self._state = None, (name, 0)
-        for old in self.index.folder.glob("words-*") if self.index.folder else ():
-            shutil.rmtree(old, ignore_errors=True)
+        if (known := self._known(db)) is None:
+            for statement in _SCHEMA.split(";\n"):
+                db.execute(statement)
+            self._words, self._state = None, (f"words-{secrets.token_hex(4)}", 0)
+            values = (made_for, self._state[0], json.dumps({table: [0, 0, 0] for table in PADDING}))
+            db.execute("insert into ranking values(?, ?, 0, 0, ?)", values)
+            for old in folder.glob("words-*") if folder else ():
+                shutil.rmtree(old, ignore_errors=True)
+            return
+        if known.made_for != made_for:
+            raise sqlite3.DatabaseError(f"it is for {known.made_for}")
+        try:
+            self._check(db, known.folder)
+            if self._state != (known.folder, known.state) and not known.mark:
+                self._words = None
+            elif self._state != (known.folder, known.state) and folder:
+                self._words = {table: Words(folder / known.folder / table) for table in PADDING}
+            self._state = (known.folder, known.state)
+        except (OSError, ValueError) as error:
+            raise sqlite3.DatabaseError(f"words: {error}") from error
 
     def _check(self, db: sqlite3.Connection, name: str) -> None:
         """Raise an OSError or ValueError unless tantivy's files are there and, looked at once, as written."""
@@ -279,10 +275,6 @@ class Tables:
             if (folder / path).stat().st_size != size or (not checked and _checksum(folder / path) != crc):
                 raise ValueError(f"{path} is garbled")
             self._checked[path] = crc
-
-    def _opened(self, name: str) -> dict[str, Words]:
-        folder = self.index.folder
-        return {table: Words(folder / name / table) for table in PADDING} if folder else self._words or {}
 
     def _take(self, db: sqlite3.Connection, view: View, todo: Sequence[tuple[Any, ...]]) -> None:
         reader = Current(db, view)

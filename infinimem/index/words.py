@@ -8,14 +8,12 @@ its frequency in a field by the one in the rows' own text. It knows nothing of f
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from math import log1p
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
 from tantivy import DocAddress, FieldType, Occur, Query, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
@@ -100,15 +98,13 @@ class Words:
         """Return how many rows hold a term; those that were deleted count until their segment is merged."""
         return int(self._searcher.doc_freq(field, term))
 
-    def find(self, query: Query, limit: int) -> list[Hit]:
-        """Return the best rows of a query, of equal ones those that were added first."""
+    def find(self, query: Query, limit: int, ids: Sequence[int] | None = None) -> list[Hit]:
+        """Return the best rows of a query, or of these alone; of equal ones those that were added first."""
+        if ids is not None:
+            there = Query.const_score_query(Query.term_set_query(self._schema, "id", [*ids]), 0.0)
+            query = Query.boolean_query([(Occur.Must, query), (Occur.Must, there)])
         hits: list[Hit] = self._searcher.search(query, limit, count=False).hits
         return hits
-
-    def with_ids(self, query: Query, ids: Collection[int]) -> Query:
-        """Return a query, of some rows alone."""
-        there = Query.const_score_query(Query.term_set_query(self._schema, "id", [*ids]), 0.0)
-        return Query.boolean_query([(Occur.Must, query), (Occur.Must, there)])
 
     def terms(
         self,
@@ -188,38 +184,14 @@ class Bag:
         )
 
 
-class TermCounts:
-    """By term, the numbers of the texts that hold it, and how often. Texts are added and never change."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, tuple[array[int], array[int]]] = {}
-        self._lengths = array("I")
-        self._lock = Lock()
-
-    def __len__(self) -> int:
-        return len(self._lengths)
-
-    def add(self, terms: Iterable[str]) -> int:
-        """Return the number of a new text, by its terms with repeats."""
-        counts = Counter(terms)
-        with self._lock:
-            for term, often in counts.items():
-                texts, counted = self._held.setdefault(term, (array("I"), array("I")))
-                texts.append(len(self._lengths))
-                counted.append(often)
-            self._lengths.append(counts.total())
-            return len(self._lengths) - 1
-
-    def compared(self, texts: Sequence[int], terms: Iterable[str]) -> list[float]:
-        """Return the scores of some texts, by number, among each other, by BM25; 0 for none of the terms."""
-        with self._lock:
-            mean = sum(map(self._lengths.__getitem__, texts)) / max(len(texts), 1) or 1.0
-            scores = dict.fromkeys(texts, 0.0)
-            for term in terms:
-                pairs = zip(*self._held.get(term, ((), ())), strict=True)
-                there = [(text, often) for text, often in pairs if text in scores]
-                weight = rarity(len(texts), len(there)) * (K1 + 1)
-                for text, often in there:
-                    norm = K1 * (1 - TEXTS_B + TEXTS_B * self._lengths[text] / mean)
-                    scores[text] += weight * often / (often + norm)
-        return [round(score, DIGITS) for score in scores.values()]
+def compared(texts: Sequence[Counter[str]], terms: Iterable[str]) -> list[float]:
+    """Return the scores of some texts among each other, by BM25 of their terms; 0 for none of the terms."""
+    lengths = [text.total() for text in texts]
+    mean, scores = sum(lengths) / max(len(texts), 1) or 1.0, [0.0] * len(texts)
+    for term in terms:
+        there = [at for at, text in enumerate(texts) if term in text]
+        weight = rarity(len(texts), len(there)) * (K1 + 1)
+        for at in there:
+            often, norm = texts[at][term], K1 * (1 - TEXTS_B + TEXTS_B * lengths[at] / mean)
+            scores[at] += weight * often / (often + norm)
+    return [round(score, DIGITS) for score in scores]

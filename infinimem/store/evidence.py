@@ -22,8 +22,6 @@ from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
-from infinimem.store.folders import Stamp, state_of
-from infinimem.store.freshness import Freshness, Parsed
 from infinimem.store.lines import ID, Mark, fold, marks_of, plain
 from infinimem.store.spec import EVIDENCE, WAITING, slug
 from infinimem.store.view import View
@@ -81,45 +79,6 @@ def _is_time(text: str) -> bool:
         datetime.fromisoformat(text)
         return _TIME.match(text) is not None
     return False
-
-
-def recent_view(
-    turns: Sequence[Turn], view: View | None, fresh: Freshness, files: Files, parsed: Parsed, now: str
-) -> View | None:
-    """Return an older snapshot that will do for recording these turns, with their files as they are.
-
-    The counter gives the seqs, so what others add to other files is not read. None if something but evidence
-    changed of late, or a turn has a mark, opens a file or might fill one.
-    """
-    if view is None or view.stored is None or not fresh.is_recent(but=EVIDENCE):
-        return None
-    homes: set[str] = set()
-    for turn in turns:
-        home = _home(turn, {}, view, now)
-        if home not in view or marks_of(turn.key, turn.session, turn.turn):
-            return None
-        homes.add(home)
-    there: dict[str, Document] = {}
-    stamps: dict[str, Stamp] = {}
-    room = PART_BYTES // 2 - 4 * sum(len(repr(turn)) for turn in turns)
-    for home in homes:
-        stamp = state_of(files.root, f"{home}.md")
-        if stamp is None or stamp.size > room:
-            return None
-        stamps[home] = stamp
-        there[home], _ = parsed.load(home, stamp, keep=True)
-    return View(
-        view.ids("all"),
-        lambda doc_id: there.get(doc_id) or view.document(doc_id),
-        view.settings,
-        drawn=view.drawn,
-        refused=view.refused,
-        unanswered=view.tried,
-        stored=replace(view.stored, stamps=stamps),
-        spec=view.spec,
-        before=(view, ()),
-        lines=view.lines,
-    )
 
 
 def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collection[int]]) -> Sequence[Turn]:

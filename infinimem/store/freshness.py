@@ -16,8 +16,7 @@ import threading
 import time
 import warnings
 import weakref
-from bisect import insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,17 +78,6 @@ class DocumentStates:
         """Return the state of any document, also of one that is passed over."""
         return self.stamps.get(doc_id) or self.oversized.get(doc_id)
 
-    def replaced(self, stamps: dict[str, Stamp], limit: Callable[[str], int]) -> DocumentStates:
-        """Return the listing with all documents anew; `limit` gives the size that is too large for one."""
-        large = {doc_id: stamp for doc_id, stamp in stamps.items() if stamp.size > MAX_FILE}
-        oversized = {doc_id: stamp for doc_id, stamp in large.items() if stamp.size > limit(doc_id)}
-        for doc_id in oversized:
-            del stamps[doc_id]
-        if not _differing(stamps, self.stamps) and oversized == self.oversized:
-            return self
-        ids = tuple(sorted(stamps))
-        return DocumentStates(self.ids if ids == self.ids else ids, stamps, oversized)
-
     def changed(self, states: Mapping[str, Stamp | None], limit: Callable[[str], int]) -> DocumentStates:
         """Return the listing with these documents anew; None for what is not there."""
         news = {doc_id: stamp for doc_id, stamp in states.items() if stamp != self.state(doc_id)}
@@ -100,16 +88,14 @@ class DocumentStates:
             stamps.pop(doc_id, None)
             oversized.pop(doc_id, None)
             if stamp is not None:
-                (oversized if stamp.size > limit(doc_id) else stamps)[doc_id] = stamp
-        gone = {doc_id for doc_id in news if doc_id in self.stamps and doc_id not in stamps}
+                is_large = stamp.size > MAX_FILE and stamp.size > limit(doc_id)
+                (oversized if is_large else stamps)[doc_id] = stamp
         came = [doc_id for doc_id in news if doc_id in stamps and doc_id not in self.stamps]
         ids = self.ids
-        if came or gone:  # to sort 100,000 anew takes 20 ms
-            sorted_ids = [doc_id for doc_id in ids if doc_id not in gone] if gone else list(ids)
-            for doc_id in came:
-                insort(sorted_ids, doc_id)
-            ids = tuple(sorted_ids)
-        return DocumentStates(ids, stamps, oversized, steps=(*self.steps, (self.key, news))[-STEPS:])
+        if came or len(stamps) < len(ids):  # what is sorted but for the end is sorted quickly
+            ids = tuple(sorted([*(doc_id for doc_id in ids if doc_id in stamps), *came]))
+        steps = (*self.steps, (self.key, news))[-STEPS:] if self.ids else ()
+        return DocumentStates(ids, stamps, oversized, steps=steps)
 
 
 def _differing(now: Mapping[str, Stamp], before: Mapping[str, Stamp]) -> set[str]:
@@ -146,17 +132,6 @@ class Freshness:
         self._doubted: set[str] = set()
         self._due = _NOW
         self._relied = False
-        self._looked = _NOW
-
-    def is_recent(self, but: str) -> bool:
-        """Return whether the last look was less than BOUND seconds ago, and another would find nothing but in
-        this folder; in many documents only what came, went or was renamed is found."""
-        if self._due <= _NOW or self._doubted or self._clock() >= self._looked + BOUND:
-            return False
-        others = [folder for folder in self._folders if not folder.startswith(but)]
-        if any(self._files.states.get(folder) != self._state(folder) for folder in others):
-            return False
-        return not (self._is_small() and any(self._edited(others)))
 
     def look(self) -> DocumentStates:
         """Return the documents as they are; raise a LibraryError if a folder cannot be listed."""
@@ -176,7 +151,7 @@ class Freshness:
                 self._look_at_all(judged=was_relied and named is not None)
                 rests = self._watcher.living and named is not None
                 due = began + (max(REST, SHARE * (self._clock() - began)) if rests else BOUND)
-            self._due, self._looked = due, began
+            self._due = due
             return self._listing
 
     def passed_over(self) -> dict[str, str]:
@@ -220,8 +195,13 @@ class Freshness:
                 self._files.states.pop(folder, None)
                 states.update(dict.fromkeys(known.documents))
                 states.update(self._known(new))
-        if self._is_small():
-            doubted.update(self._edited(self._folders))
+        for folder in self._folders.values() if self._is_small() else ():
+            for doc_id, stamp in folder.documents.items():
+                with suppress(OSError):  # `state_of` finds out, also a link on the way
+                    info = os.lstat(f"{root}/{doc_id}.md")
+                    if (info.st_mtime_ns, info.st_size, info.st_ino) == stamp:
+                        continue
+                doubted.add(f"{doc_id}.md")
         for path in doubted:
             doc_id = path.removesuffix(".md")
             one = self._folders.get(path[: path.rfind("/") + 1])
@@ -238,19 +218,6 @@ class Freshness:
         self._files.states.update((name, one.state) for name, one in new.items() if one.state)
         return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}
 
-    def _edited(self, folders: Iterable[str]) -> Iterator[str]:
-        """Give the paths of their files whose state is another; `state_of` finds a link on the way out."""
-        for folder in folders:
-            for doc_id, known in self._folders[folder].documents.items():
-                path = f"{doc_id}.md"
-                try:
-                    info = os.lstat(f"{self._files.root}/{path}")
-                except OSError:
-                    yield path
-                else:
-                    if (info.st_mtime_ns, info.st_size, info.st_ino) != known:
-                        yield path
-
     def _state(self, folder: str) -> FolderState | None:
         try:
             return folder_state(os.lstat(f"{self._files.root}/{folder.removesuffix('/')}"))
@@ -265,7 +232,8 @@ class Freshness:
         self._folders.clear()
         self._files.states.clear()
         new = listed(self._files.root, self._needed, left_out=self._left_out)
-        self._listing = before.replaced(self._known(new), self._limit)
+        gone: dict[str, Stamp | None] = dict.fromkeys([*before.stamps, *before.oversized])
+        self._listing = before.changed(gone | self._known(new), self._limit)
         then = time.time_ns() - GRACE_NS  # a watcher would have named an edit in place before that
         changed = self._listing.since(before) if judged else ()
         pairs = ((before.state(doc_id), self._listing.state(doc_id)) for doc_id in changed)
@@ -405,13 +373,10 @@ class Watcher:
         for name in (event.src_path, event.dest_path):
             path = os.fsdecode(name)
             if path.endswith(".md") and path.startswith(self._root):
-                self.tell(path[len(self._root) :])
+                with self._lock:
+                    if len(self._paths) <= MANY:
+                        self._paths.add(path[len(self._root) :])
         self._woken.set()
-
-    def tell(self, path: str) -> None:
-        with self._lock:
-            if len(self._paths) <= MANY:
-                self._paths.add(path)
 
 
 def _stop(observer: BaseObserver) -> None:

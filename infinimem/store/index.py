@@ -10,7 +10,6 @@ Where else it lies, and when it is made anew: docs/SEARCH.md, One engine.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import shutil
@@ -148,6 +147,7 @@ class Index:
         self._pinned: set[sqlite3.Connection] = set()
         self._listing: DocumentStates | None = None
         self._known: dict[str, tuple[int, Stamp]] = {}
+        self._beyond = set[str]()  # of these what the last view does not have: it may have come and gone
         self._read: OrderedDict[str, Document] = OrderedDict()
         self._version = self._seen = -1
         self._inode = 0
@@ -167,7 +167,7 @@ class Index:
 
     def attempt(self, view: Shown, work: Callable[[], T]) -> T:
         """Take in what changed and do some work; again with an index made anew where that fails."""
-        with self._lock, _uncollected():
+        with self._lock:
             if self._pid != os.getpid():  # a forked child cannot use what its parent opened
                 self._pid = os.getpid()
                 _FORKED.update(self._connections)  # nor close it
@@ -298,7 +298,7 @@ class Index:
         if listing is None or self._listing is None:
             asked: Collection[str] = {*stamps, *self._known}
         else:
-            asked = {*listing.since(self._listing), *theirs}
+            asked = {*listing.since(self._listing), *theirs, *self._beyond}
         asked = {name for name in asked if self._is_changed(name, stamps, view)}
         once = view.stored is not None and len(asked) > KEPT
         while asked:
@@ -310,6 +310,7 @@ class Index:
                 _Update(self, db, view, once).take(portion, stamps)
             asked.difference_update(portion)
         self._listing = listing
+        self._beyond = self._known.keys() - stamps.keys() if len(self._known) > len(stamps) else set()
 
     def _is_changed(self, name: str, stamps: Mapping[str, Stamp], view: Shown) -> bool:
         known, stamp = self._known.get(name), stamps.get(name)
@@ -317,10 +318,11 @@ class Index:
             return False
         if self._root is None or known is None:
             return True
+        now = stamp  # where it cannot be looked at the view counts: what it does not have is gone
         with suppress(LibraryError):
             now = state_of(Path(self._root), f"{name}.md")
-            if now in (known[1], stamp):
-                return now == stamp
+        if now in (known[1], stamp):
+            return now == stamp
         # of two old states the later; in one tick of the clock files grow
         return stamp is not None and stamp[:2] > known[1][:2]
 
@@ -534,18 +536,6 @@ def _close(connections: Iterable[sqlite3.Connection]) -> None:
 
 def _is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Look for no cycles meanwhile: none is made here, and that takes a fifth of the time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 @contextmanager

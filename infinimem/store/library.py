@@ -263,8 +263,7 @@ class Library:
             evidence.check_turn(turn)
         with self._writing():
             now = self._now()
-            last = self._view[1] if self._view else None
-            view = evidence.recent_view(turns, last, self.fresh, self.files, self._parsed, now) or self.view()
+            view = self.view()
             fresh = evidence.unrecorded(turns, view, lambda: sequence.doubtful(self.files))
             if not fresh:
                 return ()

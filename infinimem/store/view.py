@@ -129,7 +129,6 @@ class View:
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
-        lines: what it asks the index; None for a snapshot of its own.
         spec: the strategy that looks, and sees no sibling's documents; None takes that of the settings.
     """
 
@@ -149,7 +148,6 @@ class View:
         root: str | None = None,
         spec: StrategySpec | None = None,
         before: tuple[View, Collection[str]] | None = None,
-        lines: Lines | None = None,
     ) -> None:
         self.spec = spec or spec_of(settings.strategy)
         self.stored = stored
@@ -167,7 +165,6 @@ class View:
         self._whole: View | None = None
         self._ids = ids
         self._load = load
-        self._lines = lines
         self._derived: Derivations = before[0]._derived.handed_on(before[1]) if before else Derivations()
 
     def bare(self) -> View:
@@ -317,7 +314,7 @@ class View:
     @cached_property
     def lines(self) -> Lines:
         """What the index tells of the lines of the program's own documents."""
-        return self._lines or self.index.lines(self)
+        return self.index.lines(self)
 
     @cached_property
     def index(self) -> Index:

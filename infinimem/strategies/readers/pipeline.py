@@ -40,13 +40,13 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import text_start
 from infinimem.model import CURRENT, Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.operations.provenance import replaced_by
-from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
+from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS, slug
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.readers.shown import best_partitions, shown
 from infinimem.tools import Result, Toolbox
 from infinimem.tools.tool import rows, scope_of
 
-OFFERED, TITLES, SUMMARIES = 200, 10, 50
+OFFERED, TITLES, SUMMARIES = 200, 8, 50
 """Documents that a model is told of, the nearest to the question: to select of, and where it searches with
 their titles or summaries; then by id, so that all rounds begin with the same text, which a server keeps."""
 CALLS = 8
@@ -278,7 +278,11 @@ class Search:
 
     def _catalog(self) -> list[dict[str, Any]]:
         nearest = sorted(searcher(self._view).documents(self._question, TITLES))
-        return [{"told": [f"{name} {self._view.document(name).title}".rstrip()]} for name in nearest]
+        titles = ((name, self._view.document(name).title) for name in nearest)
+        says = (
+            (name, "" if slug(title).startswith(name.rpartition("/")[2]) else title) for name, title in titles
+        )
+        return [{"told": [" ".join(filter(None, both))]} for both in says]
 
     def _ends(self, data: Mapping[str, Any]) -> bool:
         """Take in what a reply says; return whether it is the last."""
