@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from infinimem import open_memory
-from infinimem.evaluation.datasets.exports import LoCoMo
+from infinimem.evaluation.datasets import benchmark
 from infinimem.index.search import searcher
 from infinimem.model import Retrieved
 from infinimem.strategies.readers.shown import best_partitions
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=4096)
     options = parser.parse_args()
     figures: dict[str, list[float]] = defaultdict(list)
-    for case in islice(LoCoMo().cases(options.path), options.cases):
+    for case in islice(benchmark("locomo").cases(options.path), options.cases):
         with tempfile.TemporaryDirectory() as root:
             memory = open_memory(Path(root) / "library", model="offline", create=True)
             memory.observe(case.turns)

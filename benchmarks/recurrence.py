@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem import open_memory
-from infinimem.evaluation.datasets.exports import LoCoMo
+from infinimem.evaluation.datasets import benchmark
 from infinimem.evaluation.model import Case
 from infinimem.llm.base import Reply, Task, Wrapper
 from infinimem.llm.offline import OfflineClient
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=5)
     parser.add_argument("--within", default="0,1")
     chosen = parser.parse_args()
-    cases = list(LoCoMo().cases(chosen.data))
+    cases = list(benchmark("locomo").cases(chosen.data))
     print("theta   calls/ex.  /turn  " + "  ".join(COLUMNS))
     low, high = map(float, chosen.within.split(","))
     given = [float(one) for one in chosen.theta.split(",") if one]

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from infinimem.evaluation.datasets.exports import ADVERSARIAL, CATEGORIES, gold_turns
+from infinimem.evaluation.datasets.dialogues import ADVERSARIAL, CATEGORIES, gold_turns
 
 _OPENED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 Row = dict[str, Any]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infinimem import open_memory
-from infinimem.evaluation.datasets.exports import LoCoMo
+from infinimem.evaluation.datasets import benchmark
 from infinimem.evaluation.model import Case
 from infinimem.strategies.records.record import number_of, record_id
 from infinimem.strategies.records.record_store import Loaded
@@ -89,7 +89,7 @@ def main() -> None:
     low, high = map(float, chosen.within.split(","))
     given = [float(one) for one in chosen.scale.split(",") if one]
     with tempfile.TemporaryDirectory() as root:
-        cases = LoCoMo().cases(chosen.data)
+        cases = benchmark("locomo").cases(chosen.data)
         conversations = [told(case, Path(root) / case.name, chosen.embedder) for case in cases]
         print("scale  facts  reassigned  themes  facts  themes of 1, 2, … 12 facts")
         while given or (not chosen.scale and high - low > 0.001):

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from infinimem import open_memory
-from infinimem.evaluation.datasets.exports import LoCoMo
+from infinimem.evaluation.datasets import benchmark
 from infinimem.importers import read_turns
 from infinimem.model import Turn
 
@@ -29,7 +29,7 @@ MONTH = re.compile(
 def histories(path: Path, turns: int) -> Iterator[tuple[str, list[Turn]]]:
     """The conversations of LoCoMo, or an export, each with its first turns."""
     if path.name.startswith("locomo"):
-        yield from ((case.name, list(case.turns[:turns])) for case in LoCoMo().cases(path))
+        yield from ((case.name, list(case.turns[:turns])) for case in benchmark("locomo").cases(path))
     else:
         yield path.name, list(read_turns(path).turns)[:turns]
 

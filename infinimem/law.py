@@ -39,7 +39,7 @@ def conserved(
     ]
 
 
-Same = Callable[[Entry, Entry], bool]  # whether a line says what another one says (claims.is_repetition)
+Same = Callable[[Entry, Entry], bool]  # whether a line says what another one says (is_repetition)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from in_memory import Driven
 
 from infinimem import law
-from infinimem.grounding.claims import is_repetition
+from infinimem.grounding.sentences import is_repetition
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import CURRENT, Plan, Reason, Receipt, Source, Usage

@@ -19,7 +19,7 @@ from git_repository import run_git
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infinimem.grounding.claims import unsupported
+from infinimem.grounding.sentences import unsupported
 from infinimem.model import Located, Move, NewEntry, Plan, Turn
 from infinimem.operations.checks import RENUMBERED
 from infinimem.operations.doctor import examine, repair

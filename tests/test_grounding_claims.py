@@ -8,7 +8,7 @@ from __future__ import annotations
 from cases import each
 from fault_hang import watched
 
-from infinimem.grounding.claims import is_duplicate, unsupported
+from infinimem.grounding.sentences import is_duplicate, unsupported
 
 
 @each(

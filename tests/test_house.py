@@ -83,7 +83,7 @@ def test_a_strategy_imports_no_other() -> None:
 NAMED = {
     "infinimem/spec.py": "the default",
     "infinimem/cli/bench.py": "the methods that a run compares where none is named",
-    "infinimem/evaluation/spec.py": "an example of a method's name",
+    "infinimem/evaluation/model.py": "an example of a method's name",
 }
 """Where a strategy is named outside its folder."""
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem import law
-from infinimem.grounding.claims import is_repetition
+from infinimem.grounding.sentences import is_repetition
 from infinimem.model import CURRENT, Entry, Located, Move, NewEntry, Plan, Put, Source
 
 verify = partial(law.verify, same=is_repetition)

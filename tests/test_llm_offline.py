@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from language_tasks import by_rules
 
 from infinimem import open_memory, tokens
-from infinimem.grounding.claims import unsupported
-from infinimem.grounding.sentences import sentences
+from infinimem.grounding.sentences import sentences, unsupported
 from infinimem.llm import tasks
 from infinimem.llm.offline.tell import CLOSEST, NOTHING, QUOTED
 from infinimem.model import Turn

@@ -11,7 +11,7 @@ from history_library import filled as sorted_library
 
 from infinimem import law
 from infinimem.errors import LibraryError, UsageError
-from infinimem.grounding.claims import is_repetition
+from infinimem.grounding.sentences import is_repetition
 from infinimem.memory import Memory
 from infinimem.model import Move, NewEntry, Plan, Turn
 

@@ -14,8 +14,8 @@ import click
 from infinimem.cli.options import COUNT, FILE, Options, cap_option, command
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, UsageError
-from infinimem.evaluation.datasets import NAMES, benchmark
-from infinimem.evaluation.spec import GROUPS
+from infinimem.evaluation.datasets import ABOUT, NAMES, benchmark
+from infinimem.evaluation.model import GROUPS
 from infinimem.results import counted
 
 if TYPE_CHECKING:
@@ -26,13 +26,16 @@ if TYPE_CHECKING:
 RANKING = "infini-retrieve,bm25,dense"
 ANSWERING = "infini-h,bm25,dense,grep,full,none"
 SEARCHING = "infini-search,fts5,bm25,grep"  # methods that are compared if nothing is said
+RANKED = ("notes", "precisionmembench")
+"""Data sets whose labels say what is to be found, not what the answer is."""
 PATIENCE = 600.0
 """Seconds for one call, unless more are set: nobody waits for it, and a local model may take its time."""
 
 
 @command()
-@click.argument("name", type=click.Choice(NAMES), metavar="NAME")
-@click.option("--data", type=FILE, required=True, help="The data set's file; of notes and beam their folder.")
+@click.argument("name", type=click.Choice(NAMES), metavar="NAME", required=False)
+@click.option("--data", type=FILE, help="Its official file or folder.")
+@click.option("--list", "listed", is_flag=True, help="Tell what each measures, its file and licence.")
 @click.option(
     "--methods",
     metavar="A,B",
@@ -58,8 +61,9 @@ PATIENCE = 600.0
 def bench(
     options: Options,
     /,
-    name: str,
-    data: Path,
+    name: str | None,
+    data: Path | None,
+    listed: bool,
     methods: str | None,
     split: str | None,
     out: Path | None,
@@ -70,12 +74,18 @@ def bench(
     yes: bool,
     **how: Any,
 ) -> None:
-    """NAME is locomo, longmemeval, longmemeval-mix, factconsolidation, beam or notes. --model keeps memories.
-    Run the same command again to resume a run that ended early.
-    """
+    """NAME is one of those that --list tells of. --model keeps memories. Run the same command again to resume
+    a run that ended early."""
     from infinimem.evaluation.runner import Request
 
-    how["retrieval_only"] |= name == "notes"  # its labels say where the answer stands, not what it is
+    if listed:
+        rows = [[one, *about.values()] for one, about in ABOUT.items()]
+        table = {"columns": ["name", *ABOUT[NAMES[0]]], "rows": rows}
+        _show(options.out, table, "--data names the file")
+        return
+    if name is None or data is None:
+        raise UsageError("name a data set and, with --data, its official file; --list tells which there are")
+    how["retrieval_only"] |= name in RANKED
     usual = SEARCHING if name == "notes" else RANKING if how["retrieval_only"] else ANSWERING
     keeper, answerer, judge = _models(options.model, how)
     asks_models = {keeper.name, answerer.name, judge.name} != {"offline"}
@@ -115,19 +125,17 @@ def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, 
         click.confirm("Start?", abort=True, err=True)
     try:
         with options.out.progress(name) as step:
-            ended = run.start(step, size.questions + size.cases)
+            failed = run.start(step, size.questions + size.cases)
         report = write_report(folder)
     except KeyboardInterrupt:
         options.out.say(f"interrupted; finished work is kept in {folder}, run the same command to go on")
         raise
     _show(options.out, report, f"report: {folder / 'report.md'}")
-    graded = {name: one for name, one in report["methods"].items() if one["graded"]}
-    passed = {name: one["passed"] for name, one in graded.items()}
-    if doubt := indifferent(passed, min((one["graded"] for one in graded.values()), default=0)):
+    if doubt := indifferent(report["methods"]):
         options.out.say(doubt)
-    if ended.failed:
+    if failed:
         raise InfinimemError(
-            f"{counted(ended.failed, 'case or question')} failed, see {folder / 'errors.jsonl'}; run the same"
+            f"{counted(failed, 'case or question')} failed, see {folder / 'errors.jsonl'}; run the same"
             " command to retry"
         )
     return report
@@ -158,7 +166,7 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
 
 def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
     """The models that keep, answer and grade, each in for the next; their options go out of `how`."""
-    from infinimem.llm.connect import connect
+    from infinimem.llm.openai_client import connect
     from infinimem.settings import configuration
 
     answerer, judge, judge_url = (how.pop(name) for name in ("answerer", "grader", "judge_url"))
@@ -173,10 +181,7 @@ def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
 
 
 def _show_estimate(out: Output, size: Estimate) -> None:
-    rows = [
-        (method, phase, usage.calls, usage.tokens_in, usage.tokens_out)
-        for (method, phase), usage in size.usage.items()
-    ]
+    rows = [(*key, used.calls, used.tokens_in, used.tokens_out) for key, used in size.usage.items()]
     names = ("method", "phase", "calls", "tokens_in", "tokens_out")
     data = {"questions": size.questions, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
     if out.result(data):

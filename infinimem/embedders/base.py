@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -48,24 +50,14 @@ class Embedder(Protocol):
         """
 
 
-_PREFIXES = (
-    (r"\be5\b(?!.*instruct)", "query: ", "passage: "),
-    (r"arctic-embed.*2", "query: ", ""),
-    (
-        r"\bbge-(small|base|large)-en|mxbai-embed|arctic-embed",
-        "Represent this sentence for searching relevant passages: ",
-        "",
-    ),
-    (r"nomic-embed-text", "search_query: ", "search_document: "),
-    (r"embeddinggemma", "task: search result | query: ", "title: none | text: "),
-)
-"""By a model's name what it was trained to read before a query and a passage. Source: the models' cards."""
+MODELS = tomllib.loads(files(__package__).joinpath("models.toml").read_text("utf-8"))
+"""What is known of models by their names."""
 
 
 def prefix_of(model: str, kind: Kind) -> str:
     """Return what a model reads before a text of a kind; "" if it does not tell kinds apart."""
-    row = next((row for row in _PREFIXES if re.search(row[0], model.casefold())), ("", "", ""))
-    return row[1] if kind == "query" else row[2]
+    row = next((row for row in MODELS["prefixes"] if re.search(row[0], model.casefold())), ("", "", ""))
+    return str(row[1 if kind == "query" else 2])
 
 
 def readable(text: str) -> str:

@@ -16,8 +16,7 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +24,8 @@ from infinimem import answer as answering
 from infinimem import tokens
 from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured, UsageError
-from infinimem.evaluation.datasets.notes import first_line
-from infinimem.evaluation.model import Case, Drawn, Found, Ingested, Method, Question
-from infinimem.evaluation.spec import BASELINES, LENGTHS, Spec
+from infinimem.evaluation.datasets.abilities import first_line
+from infinimem.evaluation.model import BASELINES, LENGTHS, Case, Drawn, Found, Ingested, Question, Spec
 from infinimem.evaluation.spending import Booked, Spending
 from infinimem.grounding.sentences import day_of, mentions
 from infinimem.index.vectors import Vectors
@@ -36,14 +34,14 @@ from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.markdown.characters import text_key
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Entry, Evidence, Retrieved, Turn
-from infinimem.settings import EMBEDDERS, configuration
+from infinimem.settings import EMBEDDERS, SETTINGS, configuration
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.strategies.readers.pipeline import Search, pack, search
 from infinimem.terms import STOP_WORDS, analyzer, fold
 from infinimem.user_folders import delete_cache
 
 if TYPE_CHECKING:
-    from infinimem.embedders.base import Embedder
+    from infinimem.embedders.base import Embedder, Matrix
 
 ALL = 1 << 30
 """Tokens: more than any history has."""
@@ -51,18 +49,6 @@ _LOCAL = ("static", "minilm")
 """What stands in for an embedder that nobody named, the first that is installed; else words alone."""
 _KEPT = 1 << 26
 """Numbers that are kept of vectors, 256 MB: those of some 170,000 turns by a small model."""
-
-
-@dataclass(frozen=True)
-class Means:
-    """What methods work with; libraries are made in the folder `work`, by the model `keeper`."""
-
-    work: Path
-    keeper: LLM
-    answerer: LLM
-    judge: LLM
-    embedders: Embedders
-    spending: Spending
 
 
 # ── vectors ─────────────────────────────────────────────────────────────────────────────────────
@@ -88,8 +74,14 @@ class Embedders:
         """What a method's vectors come from, if it has any; a baseline that takes them cannot do without."""
         if spec.way is not None:
             return self.memory(spec.embedder)
-        takes = "embedder" in BASELINES[spec.name]
-        return self._of(spec.embedder or self.name or self._fallback) if takes else None
+        if "embedder" not in BASELINES[spec.name]:
+            return None
+        if named := spec.embedder or self.name:
+            return self._of(named)
+        for name in _LOCAL:
+            with suppress(ModelNotConfigured):
+                return self._of(name)
+        return self._of("lexical")
 
     def vectors(self, spec: Spec) -> Vectors:
         """The vectors of a baseline, in memory: histories of a data set share sessions, and methods texts."""
@@ -113,14 +105,6 @@ class Embedders:
                 counts = hasattr(found, "usage")
                 self._known[name] = Booked(found, self._spending) if counts else found
             return self._known[name]
-
-    @cached_property
-    def _fallback(self) -> str:
-        for name in _LOCAL:
-            with suppress(ModelNotConfigured):
-                self._of(name)
-                return name
-        return "lexical"
 
 
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────
@@ -147,6 +131,10 @@ def drawn(
     search: Search | None = None,
 ) -> Drawn:
     """Return an answer from evidence, best first, of which `budget` tokens are shown; `search` shows more."""
+    if heard.always and not evidence.items:  # `answer` would not ask
+        reply = heard.complete(tasks.ANSWER, {"question": question.text, "evidence": [], "now": now})
+        text = str(reply.data["answer"]).strip() if reply.data else ""
+        return Drawn((), text, ({"cited": []},), heard.failed)
     answered = answering.answer(heard, question.text, evidence, now, budget, search)
     cited = {"cited": [citation.text for citation in answered.citations]}
     steps = (*map(asdict, answered.evidence.trace), cited)
@@ -158,14 +146,16 @@ class Heard(Wrapper):
 
     failed: str | None = None
 
-    def __init__(self, llm: LLM, spec: Spec) -> None:
+    def __init__(self, llm: LLM, spec: Spec, question: Question) -> None:
         super().__init__(llm)
-        self._length = {key: spec.counts[key] for key in LENGTHS if key in spec.counts}
+        self._more: dict[str, Any] = {key: spec.counts[key] for key in LENGTHS if key in spec.counts}
+        self._more |= {"choices": "\n".join(question.choices)} if question.choices else {}
+        self.always = spec.name == "none" or bool(question.choices)
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         if task.name == tasks.ANSWER.name:
-            task = replace(task, variables=task.variables | self._length.keys())
-            variables = {**variables, **self._length}
+            task = replace(task, variables=task.variables | self._more.keys())
+            variables = {**variables, **self._more}
         reply = self._llm.complete(task, variables)
         unusable = reply.data is None or not str(reply.data.get("answer", "")).strip()
         self.failed = (reply.failure or "EMPTY") if unusable else None
@@ -191,18 +181,18 @@ Ranker = Callable[[str], Sequence[int]]
 
 
 class Baseline:
-    """A method without a memory (evaluation/model.py: Method)."""
+    """A method without a memory; threads may ask at once."""
 
-    def __init__(self, spec: Spec, means: Means) -> None:
+    def __init__(self, spec: Spec, making: Making) -> None:
         self._spec = spec
-        self._means = means
+        self._making = making
 
     def ingest(self, case: Case) -> Ingested:
         began = time.perf_counter()
         self._case = case
         self._turn_of = {seq: turn.turn or str(seq) for seq, turn in enumerate(case.turns, 1)}
-        with self._means.spending.account() as usage:  # vectors may be paid for
-            self._rank = _ranker(self._spec, case.turns, self._means)
+        with self._making.spending.account() as usage:  # vectors may be paid for
+            self._rank = _ranker(self._spec, case.turns, self._making.embedders)
         seconds = time.perf_counter() - began
         return Ingested(self._spec.text, case.name, dict(usage), seconds, turns=len(case.turns))
 
@@ -210,12 +200,7 @@ class Baseline:
         return Drawn(found_of(self._items(question), self._turn_of))
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        now, heard = now_of(self._case, question), Heard(self._means.answerer, self._spec)
-        if self._spec.name == "none":
-            variables = {"question": question.text, "evidence": [], "now": now}
-            reply = heard.complete(tasks.ANSWER, variables)  # `answer` would not ask it
-            text = str(reply.data["answer"]).strip() if reply.data else ""
-            return Drawn((), text, ({"cited": []},), heard.failed)
+        now, heard = now_of(self._case, question), Heard(self._making.answerer, self._spec, question)
         items = self._items(question)
         if self._spec.name == "full":
             budget = ALL
@@ -251,25 +236,19 @@ def said(turn: Turn | Retrieved) -> str:
     return f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text
 
 
-def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
+def _ranker(spec: Spec, turns: Sequence[Turn], embedders: Embedders) -> Ranker:
     language = str(spec.settings.get("search", {}).get("language", "english"))
-    if spec.name == "full":
-        return lambda question: range(len(turns))
-    if spec.name == "recent":
-        return lambda question: range(len(turns) - 1, -1, -1)
-    if spec.name == "grep":
-        return _grep(turns)
+    counts = (spec.counts.get("chunk", 0), spec.counts.get("top"), spec.counts.get("prune", 0))
+    orders = {"full": range(len(turns)), "recent": range(len(turns) - 1, -1, -1)}
+    if spec.name == "hybrid":
+        return _fused(_bm25(turns, language), _dense(turns, embedders.vectors(spec)))
+    if spec.name == "dense":
+        return _dense(turns, embedders.vectors(spec), *counts)
     if spec.name == "bm25":
         return _bm25(turns, language)
-    if spec.name == "fts5":
-        return _fts5(turns)
-    if spec.name == "dense":
-        return _dense(
-            turns, means.embedders.vectors(spec), spec.counts.get("chunk", 0), spec.counts.get("top")
-        )
-    if spec.name == "hybrid":
-        return _fused(_bm25(turns, language), _dense(turns, means.embedders.vectors(spec)))
-    return lambda question: ()
+    if spec.name in ("grep", "fts5"):
+        return _grep(turns) if spec.name == "grep" else _fts5(turns)
+    return lambda question: orders.get(spec.name, ())
 
 
 def _grep(turns: Sequence[Turn]) -> Ranker:
@@ -327,8 +306,15 @@ def _bm25(turns: Sequence[Turn], language: str) -> Ranker:
     return rank
 
 
-def _dense(turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | None = None) -> Ranker:
-    """Turns of the `top` best chunks, of `size` tokens in whole turns, else one each (RecMem, App. E.1)."""
+def _dense(
+    turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | None = None, prune: int = 0
+) -> Ranker:
+    """Turns by the cosine of their chunk's vector with the question's, of the `top` best chunks if it is set;
+    `prune`: of these so many, those that are nearest by themselves.
+
+    Whole turns make a chunk of `size` tokens, of 0 each is one. Sources: RecMem, App. E.1; xMemory, section 5
+    (RAG with pruning).
+    """
     chunks: list[list[int]] = []
     room = 0
     for at, turn in enumerate(turns):
@@ -338,15 +324,25 @@ def _dense(turns: Sequence[Turn], vectors: Vectors, size: int = 0, top: int | No
             room = size
         chunks[-1].append(at)
         room -= length
-    texts = ["\n".join(said(turns[at]) for at in chunk) for chunk in chunks]
-    known = vectors.add(texts)
-    at_rows = known.places(map(text_key, texts))
-    rows = known.matrix[at_rows]
+
+    def matrix(texts: Sequence[str]) -> Matrix:
+        known = vectors.add(texts)
+        return known.matrix[known.places(map(text_key, texts))]
+
+    rows = matrix(["\n".join(said(turns[at]) for at in chunk) for chunk in chunks])
+    single = matrix([said(turn) for turn in turns]) if prune else rows
+
+    def nearest(matrix: Matrix, asked: Matrix) -> list[int]:
+        scores = matrix @ asked
+        return sorted(range(len(scores)), key=lambda at: (-round(float(scores[at]), 6), at))
 
     def rank(question: str) -> Sequence[int]:
-        scores = rows @ vectors.embedder.embed([question], "query")[0]
-        best = sorted(range(len(chunks)), key=lambda chunk: (-round(float(scores[chunk]), 6), chunk))
-        return [at for chunk in best[:top] for at in chunks[chunk]]
+        asked = vectors.embedder.embed([question], "query")[0]
+        kept = [at for chunk in nearest(rows, asked)[:top] for at in chunks[chunk]]
+        if prune:
+            few = [at for at in nearest(single, asked) if at in kept][:prune]
+            kept = [at for at in kept if at in few]
+        return kept
 
     return rank
 
@@ -364,24 +360,14 @@ def _fused(*rankers: Ranker) -> Ranker:
 
 # ── libraries ───────────────────────────────────────────────────────────────────────────────────
 
-_SETTINGS = "infinimem.toml"
-
-
-def method(spec: Spec, means: Means, making: Making) -> Method:
-    if spec.way is None:
-        return Baseline(spec, means)
-    kind = NotesSearch if spec.way.ranked_by == "search" else LibraryMethod
-    return kind(spec, means, making)
-
 
 class LibraryMethod:
-    """A reader over a library (evaluation/model.py: Method)."""
+    """A reader over a library."""
 
-    def __init__(self, spec: Spec, means: Means, making: Making) -> None:
+    def __init__(self, spec: Spec, making: Making) -> None:
         assert spec.way is not None
         self._way = spec.way
         self._spec = spec
-        self._means = means
         self._making = making
 
     def ingest(self, case: Case) -> Ingested:
@@ -404,7 +390,7 @@ class LibraryMethod:
         evidence = self._read(question, self._way.answered_by, budget)
         now = now_of(self._case, question)
         more = search(self._memory.view, question.text, self._way.answered_by or "")
-        heard = Heard(self._means.answerer, self._spec)
+        heard = Heard(self._making.answerer, self._spec, question)
         return drawn(heard, question, now, evidence, self._turn_of, budget, more)
 
     def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
@@ -421,17 +407,16 @@ class NotesSearch(LibraryMethod):
         if not case.notes:
             raise UsageError(f"{self._spec.name} searches a folder of notes: leave it out here")
         folder = self._making.folder(self._spec, case)
-        for name, data in {**case.notes, _SETTINGS: self._spec.toml().encode()}.items():
+        for name, data in {**case.notes, SETTINGS: self._spec.toml().encode()}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        self._blocks: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._blocks = defaultdict[str, list[str]](list)
         for turn in case.turns:
-            assert turn.speaker is not None and turn.turn is not None
-            self._blocks[turn.speaker].append((first_line(turn.turn), turn.turn))
+            self._blocks[turn.speaker or ""].append(turn.turn or "")
         began = time.perf_counter()
-        embedder = self._means.embedders.memory(self._spec.embedder)
-        self._tools = open_memory(folder, model=self._means.keeper, trust=True, embedder=embedder).tools
+        embedder = self._making.embedders.memory(self._spec.embedder)
+        self._tools = open_memory(folder, model=self._making.keeper, trust=True, embedder=embedder).tools
         self._tools.search(case.questions[0].text)  # indexes
         seconds = time.perf_counter() - began
         return Ingested(self._spec.text, case.name, seconds=seconds, turns=len(case.turns))
@@ -440,25 +425,35 @@ class NotesSearch(LibraryMethod):
         found = []
         for hit in self._tools.search(question.text, 50)["hits"]:  # the most that it gives
             blocks = self._blocks[hit["doc_id"]]
-            block = blocks[bisect(blocks, hit["start_line"], key=lambda block: block[0]) - 1][1]
+            block = blocks[bisect(blocks, hit["start_line"], key=first_line) - 1]
             found.append(Found(hit["snippet"], (block,), tokens.count(hit["snippet"])))
         return Drawn(tuple(found))
 
-    def answer(self, question: Question, budget: int) -> Drawn:
-        """As `retrieve`: the tool answers nothing."""
-        return self.retrieve(question)
+
+Method = Baseline | LibraryMethod
+"""What holds one case: `ingest` takes it in, `retrieve` ranks for a question, `answer` answers it."""
 
 
+def method(spec: Spec, making: Making) -> Method:
+    if spec.way is None:
+        return Baseline(spec, making)
+    return (NotesSearch if spec.way.ranked_by == "search" else LibraryMethod)(spec, making)
+
+
+@dataclass(frozen=True)
 class Making:
-    """Makes the libraries of a run, each by one thread."""
+    """Makes the libraries of a run in `work`, each by one thread, and holds what methods work with."""
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
-        self._locks: dict[Path, threading.Lock] = {}
-        self._made: dict[Path, Ingested] = {}
+    work: Path
+    keeper: LLM
+    answerer: LLM
+    embedders: Embedders
+    spending: Spending
+    _locks: dict[Path, threading.Lock] = field(default_factory=dict, init=False)
+    _made: dict[Path, Ingested] = field(default_factory=dict, init=False)
 
     def folder(self, spec: Spec, case: Case) -> Path:
-        return self._means.work / spec.library / case.name
+        return self.work / spec.library / case.name
 
     def make(self, spec: Spec, case: Case) -> Ingested:
         """Make the library, once in a start of the run; an earlier one is made anew, of kept replies."""
@@ -482,7 +477,7 @@ class Making:
 
     def _make(self, spec: Spec, case: Case, folder: Path) -> Ingested:
         began = time.perf_counter()
-        with self._means.spending.account() as spent:
+        with self.spending.account() as spent:
             memory = self._open(spec, folder, building=True)
             if spec.draws:
                 memory.observe(case.turns)
@@ -501,9 +496,9 @@ class Making:
 
     def _open(self, spec: Spec, folder: Path, building: bool) -> Memory:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / _SETTINGS).write_text(spec.toml(building), encoding="utf-8")
-        embedder = self._means.embedders.memory(spec.linked_by if building else spec.embedder)
-        model = self._means.keeper if building else self._means.answerer
+        (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
+        embedder = self.embedders.memory(spec.linked_by if building else spec.embedder)
+        model = self.keeper if building else self.answerer
         return open_memory(folder, model=model, create=True, trust=True, embedder=embedder)
 
 

@@ -18,15 +18,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
+from importlib import import_module
 from statistics import fmean
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ModelNotConfigured
 from infinimem.evaluation.model import Question
-from infinimem.llm.base import LLM, Task
-from infinimem.llm.tasks import TEXT, list_of, object_of
+from infinimem.llm.base import LLM
+from infinimem.llm.offline.tell import says_nothing
+from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.model import Usage
-from infinimem.terms import MONTHS, fold, query_terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,12 +44,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _ARTICLES_AND = re.compile(r"\b(?:a|an|the|and)\b")
 _WORDS = re.compile(r"\w+")
-_NOTHING = re.compile(
-    r"no information|not (?:mentioned|specified|known|stated)|unknown|holds? nothing|nothing about|"
-    r"do(?:es)? not (?:know|say)|do(?:es)?n't (?:know|say)|(?:cannot|can't) be answered"
-)
-"""Ways to say that there is no answer. LoCoMo's own list is "no information available", "not mentioned"."""
-
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 Piece = tuple[Collection[Hashable], int]
 """The ids that a piece of evidence holds, and its tokens."""
 
@@ -106,10 +103,6 @@ def tokens_until(pieces: Iterable[Piece], gold: Collection[Hashable]) -> int | N
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def says_nothing(text: str) -> bool:
-    return bool(_NOTHING.search(fold(text)))
-
-
 def normal(text: str) -> str:
     """Return a text in lower case, without punctuation and articles: as MemoryAgentBench compares."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
@@ -130,25 +123,29 @@ def stems(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
+    return str(package("nltk.stem.porter").PorterStemmer().stem(word))
+
+
+def package(module: str) -> Any:
+    """Return a module that only the bench needs; ModelNotConfigured, which ends a run, if there is none."""
     try:
-        from nltk.stem.porter import PorterStemmer
+        return import_module(module)
     except ImportError as error:
-        raise ModelNotConfigured(
-            "words are compared by nltk's stems: pip install 'infinimem[bench]'"
-        ) from error
-    stem: str = PorterStemmer().stem(word)
-    return stem
+        what = module.partition(".")[0]
+        raise ModelNotConfigured(f"the bench needs {what}: pip install 'infinimem[bench]'") from error
 
 
 def token_f1(answer: str, expected: str) -> float:
     """Return the harmonic mean of precision and recall of words, each counted as often as both have it."""
-    return _f1(stems(answer), stems(expected))
+    given, wanted = stems(answer), stems(expected)
+    common = (Counter(given) & Counter(wanted)).total()
+    return 2 * common / (len(given) + len(wanted)) if common else 0.0
 
 
 def parts_f1(answer: str, expected: str) -> float:
     """Split both at commas and return the mean over the expected parts of each one's best F1."""
-    given = [stems(part) for part in answer.split(",")]
-    return fmean([max(_f1(part, stems(wanted)) for part in given) for wanted in expected.split(",")])
+    given = answer.split(",")
+    return fmean([best(token_f1, wanted, given) for wanted in expected.split(",")])
 
 
 def locomo_f1(answer: str, expected: str, category: str) -> float:
@@ -167,37 +164,19 @@ def words(text: str) -> list[str]:
 
 def bleu1(answer: str, expected: str) -> float:
     """Return BLEU of single words, not smoothed: clipped precision, times a penalty on short answers."""
-    given, wanted = words(answer), words(expected)
-    if not given:
-        return 0.0
-    common = (Counter(given) & Counter(wanted)).total()
-    brevity = 1.0 if len(given) > len(wanted) else math.exp(1 - len(wanted) / len(given))
-    return brevity * common / len(given)
+    bleu = package("nltk.translate.bleu_score").sentence_bleu
+    return float(bleu([words(expected)], words(answer), weights=(1,)))
 
 
 def rouge_l(answer: str, expected: str) -> float:
     """Return ROUGE-L: F of the longest common subsequence of words, precision and recall alike."""
-    given, wanted = words(answer), words(expected)
-    row = [0] * (len(wanted) + 1)
-    for item in given:
-        before = 0
-        for at, against in enumerate(wanted, 1):
-            above = row[at]
-            row[at] = before + 1 if item == against else max(above, row[at - 1])
-            before = above
-    return _harmonic(row[-1], len(given), len(wanted))
+    rouge, counted = package("rouge_score.rouge_scorer"), SimpleNamespace(tokenize=words)
+    scores = rouge.RougeScorer(["rougeL"], tokenizer=counted).score(expected, answer)
+    return float(scores["rougeL"].fmeasure)
 
 
 def best(measure: Callable[[str, str], float], answer: str, expected: Iterable[str]) -> float:
     return max((measure(answer, wanted) for wanted in expected), default=0.0)
-
-
-def _f1(given: Sequence[str], wanted: Sequence[str]) -> float:
-    return _harmonic((Counter(given) & Counter(wanted)).total(), len(given), len(wanted))
-
-
-def _harmonic(common: int, given: int, wanted: int) -> float:
-    return 2 * common / (given + wanted) if common else 0.0
 
 
 # ── over questions ──────────────────────────────────────────────────────────────────────────────
@@ -228,49 +207,44 @@ def _times_drawn(questions: int, resamples: int, seed: int) -> NDArray[np.float3
     import numpy as np
 
     generator = np.random.default_rng(seed)
-    times = np.empty((resamples, questions), dtype=np.float32)
-    for row in times:
-        row[:] = np.bincount(generator.integers(0, questions, questions), minlength=questions)
-    return times
+    draws = (generator.integers(0, questions, questions) for _ in range(resamples))
+    row = np.dtype((np.float32, (questions,)))
+    return np.fromiter((np.bincount(draw, minlength=questions) for draw in draws), row, resamples)
 
 
 # ── by a judge ──────────────────────────────────────────────────────────────────────────────────
 
-_ASKED = frozenset("question kind expected answer".split())
-_VERDICT = object_of(reason=TEXT, correct={"type": "boolean"})
+_YES = {"type": "boolean"}
+_VERDICT = partial(task, variables="question kind expected answer", max_tokens=256, reason=TEXT, correct=_YES)
 
-JUDGE = Task("judge_strict", _ASKED, _VERDICT, f"{__name__}:strict", 256)
+JUDGE = _VERDICT("judge_strict", rule="tell:strict")
 """Whether an answer says all of any of the wordings `expected`, by the rules for its `kind` (`_KINDS`)."""
 
-JUDGE_LENIENT = Task("judge_lenient", _ASKED, _VERDICT, f"{__name__}:lenient", 256)
+JUDGE_LENIENT = _VERDICT("judge_lenient", rule="tell:lenient")
 """The same under the rule of published tables, which lets vague answers pass."""
 
-JUDGE_RUBRIC = Task(
+JUDGE_RUBRIC = task(
     "judge_rubric",
-    frozenset("question kind rubric answer".split()),
-    object_of(verdicts=list_of(item=TEXT, reason=TEXT, met={"type": "boolean"})),
-    f"{__name__}:rubric",
+    "question kind rubric answer",
     1024,
+    "tell:rubric",
+    verdicts=list_of(item=TEXT, reason=TEXT, met=_YES),
 )
 """Which items of a rubric, [{"id", "text"}, …] with ids from 1, an answer meets; `kind`: "list", too."""
 
 TASKS = (JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC)
 
 _RULES = {"strict": JUDGE, "lenient": JUDGE_LENIENT}
-_KINDS = {
-    "single-session-preference": "preference",
-    "temporal-reasoning": "time",
-    "knowledge-update": "update",
-    "event ordering": "order",
-}
-"""Categories of LongMemEval and BEAM whose answers are graded in a way of their own."""
 _TELLING = 10
 """Questions of which hardly any two methods get all right, or none."""
 
 
 def grades(question: Question) -> list[str]:
+    """Return the grades that a judge gives."""
     if question.rubric:
-        return ["judge rubric"]
+        return ["judge summary" if question.kind == "summary" else "judge rubric"]
+    if not question.kind:
+        return []
     return ["judge strict", "judge lenient", *(["judge parts"] if question.parts else ())]
 
 
@@ -282,16 +256,25 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
     share that is met; so are, for a measure of their own, the parts of a list of which an answer gives not
     all. A verdict has "correct", None for a reply that could not be read, "reason", "text", "usage".
     """
-    kind = _KINDS.get(question.category, "plain") if question.answerable else "unanswerable"
+    kind = question.kind if question.answerable else "unanswerable"
     told = {"question": question.text, "kind": kind, "answer": answer}
+    if not question.kind:
+        return {}, {}
+    if kind == "summary":
+        return _summary(llm, question, answer)
     if question.rubric:
         return _by_items(llm, told, "rubric", question.rubric)
-    if plain := _plainly_right(question, answer):
+    if question.answerable:
+        said = normal(answer)
+        plain = "says what is expected" if said and said in map(normal, question.expected) else ""
+    else:
+        plain = "says nothing, and nothing is expected" if says_nothing(answer) else ""
+    if plain:
         verdict = {"correct": True, "reason": plain, "text": "", "usage": asdict(Usage())}
         return dict.fromkeys(_RULES, verdict), dict.fromkeys(grades(question), 1.0)
     verdicts: dict[str, Any] = {}
-    for rule, task in _RULES.items():
-        reply = llm.complete(task, {**told, "expected": list(question.expected)})
+    for rule, asked in _RULES.items():
+        reply = llm.complete(asked, {**told, "expected": list(question.expected)})
         verdict = {"correct": None, "reason": "", "text": reply.text, "usage": asdict(reply.usage)}
         verdicts[rule] = {**verdict, **(reply.data or {"failure": reply.failure})}
         if verdicts[rule]["correct"]:
@@ -307,6 +290,26 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
     return verdicts | parts, scores | share
 
 
+def _summary(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
+    """Fluency (0 or 1) times F1 of the key points that a summary has, and of its sentences that the expected
+    one bears out. Source: MemoryAgentBench (2025), after HELMET."""
+    verdicts: dict[str, Any] = {}
+    shares: list[float] = []
+    for rule, kind, text, items in (
+        ("recall", "list", answer, question.rubric),
+        ("precision", "list", " ".join(question.expected), _SENTENCE.split(answer.strip())),
+        ("fluency", "fluent", answer, ["fluency"]),
+    ):
+        told = {"question": question.text, "kind": kind, "answer": text}
+        verdict, share = _by_items(llm, told, rule, items)
+        verdicts |= verdict
+        shares += share.values()
+    if len(shares) < 3:
+        return verdicts, {}
+    recall, precision, fluency = shares
+    return verdicts, {"judge summary": fluency * 2 * precision * recall / ((precision + recall) or 1)}
+
+
 def _by_items(
     llm: LLM, told: Mapping[str, Any], rule: str, wanted: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, float]]:
@@ -320,61 +323,11 @@ def _by_items(
     return {rule: verdict}, {f"judge {rule}": sum(met[item["id"]] for item in items) / len(items)}
 
 
-def _plainly_right(question: Question, answer: str) -> str:
-    """Why no judge is needed; "" where one is."""
-    if not question.answerable:
-        return "says nothing, and nothing is expected" if says_nothing(answer) else ""
-    said = normal(answer)
-    return "says what is expected" if said and said in map(normal, question.expected) else ""
-
-
-def indifferent(means: Mapping[str, float], questions: int) -> str | None:
+def indifferent(methods: Mapping[str, Any]) -> str | None:
     """Say so of a judge that passed, or failed, every answer of every method, by its strict verdicts."""
-    if len(means) < 2 or questions < _TELLING or set(means.values()) not in ({0.0}, {1.0}):
+    graded = [one for one in methods.values() if one["graded"]]
+    means = {one["passed"] for one in graded}
+    if len(graded) < 2 or min(one["graded"] for one in graded) < _TELLING or means not in ({0.0}, {1.0}):
         return None
-    what = "passed" if 1.0 in means.values() else "failed"
+    what = "passed" if 1.0 in means else "failed"
     return f"the judge {what} every answer of every method: its grades tell nothing, choose a better one"
-
-
-# ── the rules that stand in for a judge ─────────────────────────────────────────────────────────
-
-_ENOUGH = 0.5
-"""Of an expected answer's words, what the lenient rule wants."""
-_MONTH = {
-    name[:length].lower(): str(number) for number, name in enumerate(MONTHS, 1) for length in (3, len(name))
-}
-_INTRODUCED = re.compile(r"^.{0,24}response should \w+: ")
-"""What BEAM puts before an item of a rubric."""
-
-
-def rubric(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `judge_rubric`: half of an item's words are there; an order is not looked at."""
-    verdicts = []
-    for item in variables["rubric"]:
-        found = _compare({**variables, "expected": [_INTRODUCED.sub("", item["text"])]}, _ENOUGH)
-        verdicts.append({"item": item["id"], "reason": found["reason"], "met": found["correct"]})
-    return {"verdicts": verdicts}
-
-
-def _compare(variables: Mapping[str, Any], wanted: float) -> dict[str, Any]:
-    told = fold(variables["answer"])
-    unknown = says_nothing(told)
-    if variables["kind"] == "unanswerable":
-        reason = "the answer says" if unknown else "the answer does not say"
-        return {"reason": f"{reason} that it is not known", "correct": unknown}
-    if unknown or not told.strip():
-        return {"reason": "the answer does not know", "correct": False}
-    words = _words(told)
-    expected = filter(None, map(_words, variables["expected"]))
-    share = max((len(one & words) / len(one) for one in expected), default=0.0)
-    return {"reason": f"{share:.0%} of the expected words are in the answer", "correct": share >= wanted}
-
-
-strict, lenient = partial(_compare, wanted=1.0), partial(_compare, wanted=_ENOUGH)
-"""Answer the tasks `judge_strict` and `judge_lenient`."""
-
-
-def _words(text: str) -> frozenset[str]:
-    """The words that tell; months as numbers, dates and numbers in parts, so that formats do not matter."""
-    whole = (term for term in query_terms(text) if not any(char in term for char in "-./:"))
-    return frozenset(_MONTH.get(term, term) for term in whole)

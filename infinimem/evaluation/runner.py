@@ -15,20 +15,19 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from itertools import count, islice
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from infinimem.errors import ModelError, ModelUnavailable, UsageError
-from infinimem.evaluation.methods import Embedders, Making, Means, method
+from infinimem.evaluation.methods import Embedders, Making, Method, method
 from infinimem.evaluation.metrics import grades, judge
-from infinimem.evaluation.model import Benchmark, Case, Ingested, Method, Question, Result
-from infinimem.evaluation.spec import Spec, parse_all
-from infinimem.evaluation.spending import Booked, Estimate, Metered, Spending
+from infinimem.evaluation.model import Case, DataSet, Drawn, Ingested, Question, Spec, parse_all
+from infinimem.evaluation.spending import Estimate, Metered, Spending
 from infinimem.llm.base import AGENT, LLM, OFFLINE, in_order
 from infinimem.llm.replies import Cached
 from infinimem.model import Usage
@@ -61,6 +60,7 @@ _KEPT = 50
 _Left = tuple[Case, Sequence[tuple[Spec, Sequence[Question]]]]
 """A case with the methods that have questions left."""
 Step = Callable[[int, int], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -84,19 +84,11 @@ class Request:
     run: int = 1
 
 
-@dataclass(frozen=True)
-class Ended:
-    """Questions that are done, now and before; cases and questions that were passed over."""
-
-    done: int
-    failed: int
-
-
 class Run:
     """A run that is ready to start, or to go on. UsageError if a method, a model or an embedder is wrong,
     ModelNotConfigured if an embedder's package or files are missing."""
 
-    def __init__(self, request: Request, benchmark: Benchmark) -> None:
+    def __init__(self, request: Request, benchmark: DataSet) -> None:
         self._request = request
         self._benchmark = benchmark
         self._lock = Lock()
@@ -113,30 +105,29 @@ class Run:
         """Return what is still to be done and what it will take; UsageError in another run's folder."""
         request = self._request
         asked = [name for name, llm in self._models.items() if llm.name != OFFLINE]
-        embeds = [text for text, embedder in self._vectors.items() if isinstance(embedder, Booked)]
-        found = Estimate(asked, request.budget, request.retrieval_only, embeds)
+        found = Estimate(asked, request.budget, request.retrieval_only)
         with opened(request.out, self.config()) as rows:
             for case, left in self._left(rows):
                 found.add(case, left, rows.made)
         return found
 
-    def start(self, step: Step, total: int) -> Ended:
-        """Do what is not done yet; `step` is told how far it is, of `total` questions and cases.
+    def start(self, step: Step, total: int) -> int:
+        """Do what is left, and return how many cases and questions failed; `step` is told how far it is.
 
         ModelUnavailable if a model is gone, or the cap is spent; what is done is kept.
         """
         request, out = self._request, self._request.out
         with opened(out, self.config(), write=True) as rows:
             (out / REPLIES).mkdir(mode=0o700, exist_ok=True)
-            keeper, answerer, judge = (
+            keeper, answerer, self._judge = (
                 Metered(
                     llm if llm.name == OFFLINE else Cached(llm, out / REPLIES, request.run), self._spending
                 )
                 for llm in self._models.values()
             )
-            means = Means(out / "work", keeper, answerer, judge, self._embedders, self._spending)
+            self._making = Making(out / "work", keeper, answerer, self._embedders, self._spending)
             steps, self._failed = count(1), 0
-            self._rows, self._means, self._making = rows, means, Making(means)
+            self._rows = rows
             self._step: Callable[[], None] = lambda: step(next(steps), total)
             try:
                 left = self._left(rows)
@@ -150,8 +141,8 @@ class Run:
                     "same command goes on from there"
                 ) from error
             if not request.keep and not self._failed:
-                shutil.rmtree(means.work, ignore_errors=True)
-            return Ended(len(rows.asked), self._failed)
+                shutil.rmtree(out / "work", ignore_errors=True)
+            return self._failed
 
     def config(self) -> dict[str, Any]:
         request = self._request
@@ -189,39 +180,33 @@ class Run:
 
     def _do(self, workers: int, of: _Left) -> None:
         case, left = of
-        opened = in_order(lambda one: self._take_in(one[0], case), left, workers)
+        opened = in_order(
+            lambda one: self._try(partial(self._take_in, one[0], case), one[0], case), left, workers
+        )
         asked = [
             (spec, chosen, question)
             for (spec, questions), chosen in zip(left, opened, strict=True)
             if chosen is not None
             for question in questions
         ]
-        done = in_order(lambda one: self._ask(case, *one), asked, workers)
+        ask = self._spending.question()(self._ask)
+        done = in_order(
+            lambda one: self._try(partial(ask, case, *one), one[0], case, one[2].id), asked, workers
+        )
         if all(opened) and all(done) and not self._request.keep:
             for spec, _ in left:
                 if spec.way is not None:
                     self._making.remove(spec, case)
 
-    def _take_in(self, spec: Spec, case: Case) -> Method | None:
-        with self._noted(spec, case):
-            chosen = method(spec, self._means, self._making)
-            self._rows.add(chosen.ingest(case))
-            return chosen
-        return None
+    def _take_in(self, spec: Spec, case: Case) -> Method:
+        chosen = method(spec, self._making)
+        self._rows.take_in(chosen.ingest(case))
+        return chosen
 
-    def _ask(self, case: Case, spec: Spec, chosen: Method, question: Question) -> bool:
-        with self._noted(spec, case, question.id), self._means.spending.question():
-            self._rows.add(self._result(case, spec, chosen, question))
-            return True
-        return False
-
-    @contextmanager
-    def _noted(self, spec: Spec, case: Case, question: str | None = None) -> Iterator[None]:
-        """Tell of a step that is done, and note one that failed by itself; a model that is gone raises."""
+    def _try(self, do: Callable[[], T], spec: Spec, case: Case, question: str | None = None) -> T | None:
+        """Do a step and tell of it, or note why it failed by itself; a model that is gone raises."""
         try:
-            yield
-            with self._lock:
-                self._step()
+            result = do()
         except ModelError:
             raise
         except Exception as error:
@@ -230,11 +215,14 @@ class Run:
             with self._lock, (self._request.out / "errors.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
                 self._failed += 1
+            return None
+        with self._lock:
+            self._step()
+        return result
 
-    def _result(self, case: Case, spec: Spec, chosen: Method, question: Question) -> Result:
-        began = time.perf_counter()
-        with self._means.spending.account() as usage:
-            asks = not self._request.retrieval_only
+    def _ask(self, case: Case, spec: Spec, chosen: Method, question: Question) -> bool:
+        began, asks = time.perf_counter(), not self._request.retrieval_only
+        with self._spending.account() as usage:
             drawn = chosen.answer(question, self._request.budget) if asks else chosen.retrieve(question)
         seconds = round(time.perf_counter() - began, 4)  # scoring is no part of it
         scores = dict(self._benchmark.retrieval(case, question, drawn.found))
@@ -244,13 +232,14 @@ class Run:
             if drawn.failed:  # what stands in for an answer may be right by chance
                 judged = dict.fromkeys((*answered, *grades(question)), 0.0)
             else:
-                verdicts, judged = judge(self._means.judge, question, drawn.answer)
+                verdicts, judged = judge(self._judge, question, drawn.answer)
             scores |= {**answered, **judged}
         # Of a ranking its head is written down, of evidence every size.
         rest = drawn.found[_KEPT:] if asks else ()
         kept = (*drawn.found[:_KEPT], *(replace(item, text="") for item in rest))
-        drawn = replace(drawn, found=kept)
-        return Result(spec.text, case.name, question, drawn, scores, verdicts, dict(usage), seconds)
+        drawn = replace(drawn, found=kept, scores=scores, verdicts=verdicts, usage=usage, seconds=seconds)
+        self._rows.add(spec.text, case.name, question, drawn)
+        return True
 
 
 def _file(path: Path) -> dict[str, str]:
@@ -279,34 +268,39 @@ class Database:
         self.asked = set(rows.execute("SELECT method, history, question FROM result"))
         self.made = set(rows.execute("SELECT method, history FROM made"))
 
-    def add(self, record: Result | Ingested) -> None:
-        """Write a record down, unless one of the same question or case is."""
-        key = (record.method, record.case)
-        with self._lock, self._rows:
-            if isinstance(record, Result) and (*key, record.question.id) not in self.asked:
-                question, drawn = record.question, record.drawn
-                shown = sum(item.tokens for item in drawn.found)
-                text = json.dumps({**asdict(drawn), "verdicts": record.verdicts})
-                about = (question.id, question.category, question.counted, record.seconds, shown)
-                cells = (*key, *about, drawn.failed, text)
-                new = self._rows.execute("INSERT INTO result VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", cells)
-                scores = [(new.lastrowid, *pair) for pair in record.scores.items()]
-                self._rows.executemany("INSERT INTO score VALUES (?, ?, ?)", scores)
-                self._spend(*key, question.id, record.usage)
-                self.asked.add((*key, question.id))
-            elif isinstance(record, Ingested) and key not in self.made:
-                texts = (json.dumps(record.sizes), json.dumps(record.written))
-                row = (*key, record.seconds, record.turns, record.disk, *texts)
-                self._rows.execute("INSERT INTO made VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-                self._spend(*key, "", record.usage)
-                self.made.add(key)
+    def take_in(self, made: Ingested) -> None:
+        """Write down what making a case's library took, unless that is."""
+        key = (made.method, made.case)
+        texts = json.dumps(made.sizes), json.dumps(made.written)
+        cells = (*key, made.seconds, made.turns, made.disk, *texts)
+        self._add((*key, ""), "made", cells, made.usage, {})
+        self.made.add(key)
 
-    def _spend(self, method: str, case: str, question: str, usage: Mapping[str, Usage]) -> None:
-        rows = [
-            (method, case, question, phase, spent.calls, spent.tokens_in, spent.tokens_out)
-            for phase, spent in usage.items()
-        ]
-        self._rows.executemany("INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    def add(self, method: str, case: str, of: Question, drawn: Drawn) -> None:
+        """Write down what a method made of a question, unless something is."""
+        key, shown = (method, case, of.id), sum(item.tokens for item in drawn.found)
+        record = {name: getattr(drawn, name) for name in ("answer", "steps", "failed", "verdicts")}
+        text = json.dumps({"found": [asdict(item) for item in drawn.found], **record})
+        cells = (None, *key, of.category, of.counted, drawn.seconds, shown, drawn.failed, text)
+        self._add(key, "result", cells, drawn.usage, drawn.scores)
+        self.asked.add(key)
+
+    def _add(
+        self,
+        key: tuple[str, str, str],
+        table: str,
+        cells: Sequence[Any],
+        usage: Mapping[str, Usage],
+        scores: Mapping[str, float],
+    ) -> None:
+        with self._lock, self._rows as rows:
+            marks = ", ".join("?" * len(cells))
+            new = rows.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", cells)
+            if new.rowcount:
+                known = [(new.lastrowid, *pair) for pair in scores.items()]
+                rows.executemany("INSERT INTO score VALUES (?, ?, ?)", known)
+                spent = [(*key, phase, *astuple(of)) for phase, of in usage.items()]
+                rows.executemany("INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?)", spent)
 
 
 @contextmanager

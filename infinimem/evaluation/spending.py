@@ -14,22 +14,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from infinimem import tokens
 from infinimem.errors import SpendingCapReached
 from infinimem.estimate import answering, making, reading
-from infinimem.evaluation.model import Case, Question
-from infinimem.evaluation.spec import Spec
+from infinimem.evaluation.model import Case, Question, Spec
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, OFFLINE, Reply, Task, Wrapper
 from infinimem.model import Usage
 from infinimem.spec import PROMPT, REPLY
 
 if TYPE_CHECKING:
-    from infinimem.embedders.base import Embedder, Kind, Matrix
+    from infinimem.embedders.base import Kind, Matrix
 
 EMBEDDING = "embedding"
+K = TypeVar("K")
 
 
 class Spending:
@@ -85,7 +85,7 @@ class Spending:
             self.total += usage if paid else Usage()
 
 
-def _book(account: dict[str, Usage], phase: str, usage: Usage) -> None:
+def _book(account: dict[K, Usage], phase: K, usage: Usage) -> None:
     account[phase] = account.get(phase, Usage()) + usage
 
 
@@ -113,57 +113,43 @@ class Metered(Wrapper):
 class Booked:
     """An embedder whose calls are booked; it is asked by one thread at a time, so that each knows its own."""
 
-    def __init__(self, embedder: Embedder, spending: Spending) -> None:
+    def __init__(self, embedder: Any, spending: Spending) -> None:
         self.name, self.semantic = embedder.name, embedder.semantic
-        self._embedder: Any = embedder
-        self._spending = spending
-        self._lock = threading.Lock()
+        self._embedder, self._spending = embedder, spending
+        self._lock, self._booked = threading.Lock(), Usage()
 
     @property
     def size(self) -> int:
-        with self._booking():
-            size: int = self._embedder.size
-        return size
+        return int(self._embedder.size)  # a call for it is booked with the next texts
 
     def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
         """See `Embedder.embed`; SpendingCapReached if nothing was sent."""
         self._spending.demand()
-        with self._booking():
-            vectors: Matrix = self._embedder.embed(texts, kind)
-        return vectors
-
-    @contextmanager
-    def _booking(self) -> Iterator[None]:
         with self._lock:
-            before = sum(self._embedder.usage.values(), Usage())
             try:
-                yield
+                vectors: Matrix = self._embedder.embed(texts, kind)
             finally:
-                if (spent := sum(self._embedder.usage.values(), Usage()) - before).calls:
-                    self._spending.add(EMBEDDING, spent)
+                before, self._booked = self._booked, sum(self._embedder.usage.values(), Usage())
+                self._spending.add(EMBEDDING, self._booked - before)
+        return vectors
 
 
 # ── before it is spent ──────────────────────────────────────────────────────────────────────────
 
-_TEXTS = 256
-"""That are embedded with one call."""
-
 
 @dataclass
 class Estimate:
-    """Sums up cases as they come, by method and phase: making, embedding, reading, answering, judging.
+    """Sums up cases as they come, by method and phase: making, reading, answering, judging; no embedding.
 
     Args:
         paid: which of "keeper", "answerer" and "judge" take tokens.
         budget: tokens of evidence of an answer.
-        embeds: texts of the methods whose vectors take tokens.
         questions: still to be asked, and `cases` still to be taken in, over all methods.
     """
 
     paid: Collection[str]
     budget: int
     retrieval_only: bool
-    embeds: Collection[str] = ()
     questions: int = 0
     cases: int = 0
     usage: dict[tuple[str, str], Usage] = field(default_factory=dict)
@@ -176,26 +162,24 @@ class Estimate:
     ) -> None:
         """Count the questions `left` of a case by method; those `taken_in` have their libraries."""
         size = sum(tokens.estimate(f"{turn.speaker or ''}: {turn.text}") for turn in case.turns)
-        made: set[str] = set()
+        turns, made = len(case.turns), set[str]()
         for spec, questions in left:
-            is_new = (spec.text, case.name) not in taken_in
+            way = spec.way
             self.cases += 1
             self.questions += len(questions)
-            sizes = [tokens.estimate(question.text) for question in questions]
-            if spec.way is not None:
-                if spec.draws and "keeper" in self.paid and is_new and spec.library not in made:
-                    made.add(spec.library)  # methods that are made alike share a library
-                    self._count(spec, "making", making(size, len(case.turns), spec.parsed, spec.way.strategy))
-                for _ in sizes if "answerer" in self.paid else ():
-                    self._count(spec, "reading", reading(size, spec.way.answered_by, spec.parsed))
-            if spec.text in self.embeds:
-                self._embed(spec, size, len(case.turns), sizes, is_new, made)
+            is_new = (spec.text, case.name) not in taken_in
+            if way and spec.draws and "keeper" in self.paid and is_new and spec.library not in made:
+                made.add(spec.library)  # methods that are made alike share a library
+                _book(self.usage, (spec.text, "making"), making(size, turns, spec.parsed, way.strategy))
             shown = {"full": size, "none": 0}.get(spec.name, min(size, self.budget))
-            for question, length in zip(() if self.retrieval_only else questions, sizes, strict=False):
-                if "answerer" in self.paid:
-                    self._count(spec, "answering", answering(shown, length))
-                if "judge" in self.paid:
-                    self._count(spec, "judging", _judging(question, length))
+            for question in questions:
+                length = tokens.estimate(question.text)
+                if way and "answerer" in self.paid:
+                    _book(self.usage, (spec.text, "reading"), reading(size, way.answered_by, spec.parsed))
+                if "answerer" in self.paid and not self.retrieval_only:
+                    _book(self.usage, (spec.text, "answering"), answering(shown, length))
+                if "judge" in self.paid and not self.retrieval_only and question.kind:
+                    _book(self.usage, (spec.text, "judging"), _judging(question, length))
 
     @property
     def total(self) -> Usage:
@@ -211,22 +195,6 @@ class Estimate:
         parts = ", ".join(f"{phase} {count:,}" for phase, count in phases.items())
         size = f"{total.tokens_in:,} tokens in and {total.tokens_out:,} out"
         return f"about {total.calls:,} calls, {size} ({parts})"
-
-    def _embed(
-        self, spec: Spec, size: int, turns: int, sizes: Sequence[int], is_new: bool, made: set[str]
-    ) -> None:
-        """Baselines share vectors, and make them at each start; a library keeps its own."""
-        is_library = spec.way is not None
-        key = f"{EMBEDDING} {spec.embedder}" + (f" {spec.library}" if is_library else "")
-        if key not in made and (is_new or not is_library):
-            made.add(key)
-            times = 2 if is_library and spec.draws else 1  # what was drawn is about as long as what was said
-            self._count(spec, EMBEDDING, Usage(-(-times * turns // _TEXTS), times * size, 0))
-        self._count(spec, EMBEDDING, Usage(len(sizes), sum(sizes), 0))
-
-    def _count(self, spec: Spec, phase: str, usage: Usage) -> None:
-        key = spec.text, phase
-        self.usage[key] = self.usage.get(key, Usage()) + usage
 
 
 def _judging(question: Question, length: int) -> Usage:

@@ -1,32 +1,44 @@
-"""English, as far as rules know it: lists of words (english.txt), where sentences end, who says them, what a
-question asks for (a fact that holds now, where no pattern of another list fits), and when something happened.
+"""English, as far as rules know it: lists of words (english.txt) and patterns, where sentences end, who says
+them, what a question asks for (a fact that holds now, where no pattern of another list fits), when something
+happened; what a sentence claims, whether its origin bears it out, and which sentences say the same. Pure.
 
 A `when` is a day, a month, a year (`2023-07-03`, `2023-07`, `2023`) or an interval of two of these. Words are
 read against the day on which they were said: "last month", said on 2023-08-27, is `2023-07`. What more than
 one may be meant by ("next Friday") is recognised, but settles nothing. The libraries that read dates give a
 point in time for each of these, and lose whether a day, a month or a year was meant.
+
+Negations are compared by the clauses of English sentences and the words that they share: no grammar is known
+here, no synonyms, and nothing of who is spoken of; where it cannot be told, nothing is lost.
 """
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Literal, NamedTuple
 
-from infinimem.terms import DAYS, MONTHS, STOP_WORDS, tokens
+from infinimem.markdown.characters import normalised
+from infinimem.model import SOURCES, Entry
+from infinimem.terms import DAYS, MONTHS, STOP_WORDS, fold, tokens
 
 
 @cache
-def listed(name: str) -> frozenset[str]:
-    """Return the items of a list in english.txt."""
+def _lists() -> dict[str, frozenset[str]]:
     text = (resources.files("infinimem.grounding") / "english.txt").read_text(encoding="utf-8")
     parts = (part.partition("\n") for part in text.split("\n# ")[1:])
-    items = next(items for head, _, items in parts if head.partition(":")[0] == name)
-    return frozenset(filter(None, re.split(r",\s+|\n", items)))
+    return {
+        head.partition(":")[0]: frozenset(filter(None, re.split(r",\s+|\n", items)))
+        for head, _, items in parts
+    }
+
+
+def listed(name: str) -> frozenset[str]:
+    """Return the items of a list in english.txt."""
+    return _lists()[name]
 
 
 @cache
@@ -34,6 +46,24 @@ def any_of(name: str) -> str:
     """A pattern of any item of a list, with straight or curly apostrophes."""
     items = sorted(listed(name), key=lambda item: (-len(item), item))
     return f"(?:{'|'.join(items)})".replace("'", "['’]")
+
+
+def patterns(package: str, file: str) -> dict[str, re.Pattern[str]]:
+    """Return a file's patterns by name; in one %NAME% is any item of that list, or another pattern."""
+    text = (resources.files(package) / file).read_text(encoding="utf-8").partition("\n\n")[2]
+    rows = re.findall(r"^([a-z ]+?)  +(.+(?:\n .+)*)", text, re.MULTILINE)
+    known = {name: re.sub(r"\n\s+", "", pattern) for name, pattern in rows}
+
+    def whole(pattern: str) -> str:
+        def named(match: re.Match[str]) -> str:
+            return whole(any_of(match[1]) if match[1] in _lists() else known[match[1]])
+
+        return re.sub("%([a-z ]+)%", named, pattern)
+
+    return {name: re.compile(whole(pattern), re.IGNORECASE) for name, pattern in known.items()}
+
+
+ENGLISH = patterns("infinimem.grounding", "patterns.txt")
 
 
 @cache
@@ -50,16 +80,6 @@ def asks(what: Literal["advice", "all", "ever", "past", "when", "my words"], que
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\W_a-z])|(?<=[。！？])")
-_ABBREVIATION = re.compile(
-    rf"\b(?:{any_of('abbreviations')}|[A-Za-z])\.\Z"
-    r"|\b(?:im|vom|zum|zur|beim|der|das|den|dem|des) \d{1,3}\.\Z|[a-z]{3,9}\.? \d{1,2}, \d{1,2}\.\Z",
-    re.IGNORECASE,
-)
-"""What ends in a full stop that ends no sentence: abbreviations, initials, German ordinals, "April 1, 2."."""
-_BEFORE_NUMBER = re.compile(rf"\b{any_of('before numbers')}\.\Z", re.IGNORECASE)
-_NUMBER = re.compile(
-    rf"[\"'“‘(\[]?(?:\d|(?:{'|'.join(MONTHS)}|Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember)\b)"
-)
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _NUMERAL = re.compile(r"\s*\(?\d{1,6}\.")
 _SPEAKER = re.compile(r"\A([^\W\d_][\w .'’-]{0,39}): ")
@@ -77,9 +97,10 @@ def sentences(text: str) -> Iterator[str]:
     start = 0
     for match in _SENTENCE_END.finditer(text):
         at, end = match.start(), match.end()
-        if _ABBREVIATION.search(text[max(start, at - 24) : at]) or _NUMERAL.fullmatch(text, start, at):
+        before, numeral = text[max(start, at - 24) : at], _NUMERAL.fullmatch(text, start, at)
+        if numeral or ENGLISH["abbreviation"].search(before):
             continue
-        if _NUMBER.match(text, end) and _BEFORE_NUMBER.search(text[max(start, at - 8) : at]):
+        if ENGLISH["number"].match(text, end) and ENGLISH["before number"].search(before[-8:]):
             continue
         if sentence := text[start:end].strip():
             yield sentence
@@ -159,27 +180,27 @@ def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
     if span is None:
         return False
     for text, said in told:
-        text = _RATE.sub(" , ", text)
+        text = ENGLISH["rate"].sub(" , ", text)
         times = mentions(text, said) if said else []
         for first, last in (meant for mention in times for meant in mention.spans):
             slack = timedelta(days=1 + (last - first).days // 7)
             if span[0] <= last + slack and first <= span[1] + slack:
                 return True
-        if not times and _TEMPORAL.search(text):
+        if not times and ENGLISH["temporal"].search(text):
             return True
     return False
 
 
 def tells_of_past(text: str) -> bool:
     """Whether a verb of a text does, or the text names a day, a month or a span of time."""
-    return "past" in _tenses(text) or _TEMPORAL.search(text) is not None
+    return "past" in _tenses(text) or ENGLISH["temporal"].search(text) is not None
 
 
 def mentions(text: str, said: date) -> list[Mention]:
     """The times that a text names, read against the day on which it was said."""
     times: list[Mention] = []
     for sentence in sentences(text):
-        for pattern, read in _PATTERNS:
+        for name, read in _READERS.items():
 
             def take(match: re.Match[str], read: _Reader = read) -> str:
                 try:
@@ -188,7 +209,7 @@ def mentions(text: str, said: date) -> list[Mention]:
                     return match[0]
                 return " , "
 
-            sentence = pattern.sub(take, sentence)
+            sentence = ENGLISH[name].sub(take, sentence)
     return times
 
 
@@ -230,27 +251,14 @@ _Reader = Callable[[re.Match[str], date], Iterable[Span]]
 _SIDES = {"last": -1, "past": -1, "this": 0, "next": 1}
 _NEAR_DAYS = {"day before yesterday": -2, "day after tomorrow": 2, "last night": -1, "yesterday": -1}
 _NEAR_DAYS |= {"tomorrow": 1, "today": 0, "tonight": 0, "this morning": 0, "this evening": 0}
-_NUMBERS = {
-    word: count for count, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
-}
-_NUMBERS |= {"a": 1, "an": 1}
+_NUMBERS = {"a": 1, "an": 1}
+_NUMBERS |= dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
 _SEASONS = "spring summer autumn fall winter".split()
 _DAYS, _MONTHS = [day.lower() for day in DAYS], [name.lower() for name in MONTHS]
-_TENSES = re.compile(
-    "|".join(f"(?P<{name}>{any_of(name)})" for name in ("future", "open", "past", "now")), re.I
-)
-"""Verbs, and words (`open`) after which a date is mostly not that of the verb before: the concert's for which
-tickets were bought, the move's on which was agreed."""
-_CLAUSE = re.compile(any_of("clause ends"), re.I)
-_OTHER_TIMES = re.compile(any_of("other times"), re.I)
-_SUBJECT = re.compile(r"[,\s]*(?:(?:I|we|he|she|they|you|it)\b)?", re.I)
-_TEMPORAL = re.compile(
-    rf"\b(?:{any_of('times')}|{'|'.join(_DAYS)}|{'|'.join(_MONTHS)}|(?:19|20)\d\d)\b", re.I
-)
 
 
 def _tenses(text: str) -> list[str | None]:
-    return [verb.lastgroup for verb in _TENSES.finditer(text)]
+    return [verb.lastgroup for verb in ENGLISH["tenses"].finditer(text)]
 
 
 def _past(match: re.Match[str]) -> bool | None:
@@ -258,12 +266,12 @@ def _past(match: re.Match[str]) -> bool | None:
     does. It stands before the date in the same clause; else, if the date comes first, right behind it."""
     before = match.string[max(0, match.start() - NEARBY) : match.start()]
     after = match.string[match.end() : match.end() + NEARBY]
-    if _OTHER_TIMES.search(before) or _OTHER_TIMES.search(after):
+    if ENGLISH["another time"].search(before) or ENGLISH["another time"].search(after):
         return None
-    left = _CLAUSE.split(before)[-1]
+    left = ENGLISH["clause"].split(before)[-1]
     tenses = _tenses(left)
     if not tenses and len(left.split()) < 4:
-        right = _CLAUSE.split(_SUBJECT.sub("", after, count=1))[0]
+        right = ENGLISH["clause"].split(ENGLISH["subject"].sub("", after, count=1))[0]
         tenses = _tenses(" ".join(right.split()[:4]))
     if "open" in tenses or not tenses:
         return None
@@ -324,32 +332,197 @@ def _named(match: re.Match[str], said: date) -> Iterable[Span]:
     return spans if soon or (which and meant[0] <= said <= meant[1]) else [meant]
 
 
-_N = rf"(?:a few|several|some|a couple(?: of)?|(?P<n>\d{{1,3}}|{'|'.join(_NUMBERS)}))"
-_PERIOD = rf"(?P<unit>week|weekend|month|year|{'|'.join(_SEASONS)})"
-_UNIT = r"(?P<unit>day|week|weekend|month|year)s?"
-_MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
-_NTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>(?:19|20)\d\d)"
-_WEEKDAY = rf"(?P<weekday>{'|'.join(_DAYS)})"
-_WHICH = r"(?P<which>last|past|this|next)"
-_TABLE: tuple[tuple[str, _Reader], ...] = (
-    (r"\b(?P<date>(?:19|20)\d\d-\d\d(?:-\d\d)?)\b", lambda match, said: [_period(match["date"])]),
-    (rf"\b{_NTH} (?:of )?{_MONTH}(?:,? {_YEAR})?\b", _named),
-    (rf"\b{_MONTH} {_NTH}\b(?!:)(?:,? {_YEAR}\b)?", _named),
-    (rf"\b{_MONTH},? (?:of )?{_YEAR}\b", _named),
-    (rf"\b(?:(?P<which>last|next)|in|during|since|until|by|early|late|mid)[ -]{_MONTH}\b", _named),
-    (
-        r"\b(?:in|since|during|year|early|late|mid|until|from|to|of)[ -](?P<date>(?:19|20)\d\d)(?![-\d])",
-        lambda match, said: [_period(match["date"])],
-    ),
-    (
-        rf"\b(?P<near>{'|'.join(_NEAR_DAYS)})\b",
-        lambda match, said: [_away(said, "day", _NEAR_DAYS[match["near"].lower()])],
-    ),
-    (rf"\b{_N} {_UNIT} (?P<side>ago|back|earlier|from now)\b", _counted),
-    (rf"\bin {_N} {_UNIT}(?! of\b)\b", _counted),
-    (rf"\b(?P<whose>(?:the|my|our|his|her|their|your) )?{_WHICH} {_PERIOD}\b(?P<of> of\b)?", _beside),
-    (rf"\b(?:{_WHICH} |on |since |by |until ){_WEEKDAY}\b(?! (?:of|\w+(?:ing|noon|ght)s)\b)", _weekday),
-)
-_RATE = re.compile(rf"\b\d+ \w+ in an? {_UNIT}\b", re.IGNORECASE)
-"""How often something happens, or how fast: no time of it."""
-_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), read) for pattern, read in _TABLE)
+_READERS: dict[str, _Reader] = {
+    "iso date": lambda match, said: [_period(match["date"])],
+    "day month": _named,
+    "month day": _named,
+    "month year": _named,
+    "in month": _named,
+    "in year": lambda match, said: [_period(match["date"])],
+    "near": lambda match, said: [_away(said, "day", _NEAR_DAYS[match["near"].lower()])],
+    "ago": _counted,
+    "in some": _counted,
+    "period": _beside,
+    "weekday": _weekday,
+}
+"""Patterns of dates, in the order in which they are looked for."""
+
+
+NEAR_DUPLICATE = 0.85
+"""Share of words that two texts must have in common (Jaccard) to be one fact said twice."""
+MOST = 100
+"""Clauses of a retelling that are looked at: each is compared with all that was said."""
+
+_WORD = re.compile(r"\w+(?:['’]\w+)?")
+_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+_QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
+
+
+# ── what is claimed ──────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=4096)  # a topic's lines are looked at each time that it is summed up
+def claims(text: str) -> Mapping[str, frozenset[str]]:
+    """What in a sentence can be wrong: its numbers, names, quotations and whether it negates."""
+    opening = {match[1] for match in ENGLISH["opening"].finditer(text)}
+    names = (word for word in _WORD.findall(text) if word[0].isupper() and word not in opening)
+    return {
+        "number": frozenset(_NUMBER.findall(fold(text))),
+        "name": frozenset(fold(word).removesuffix("'s") for word in names) - listed("no names"),
+        "quotation": frozenset(normalised(a or b) for a, b in _QUOTED.findall(text)),
+        "negation": frozenset({"not"} if ENGLISH["outright"].search(fold(text)) else ()),
+    }
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    words = _WORD.findall(fold(text))
+    return frozenset(words) | {word.removesuffix("'s") for word in words}
+
+
+def unsupported(text: str, origins: Iterable[str]) -> list[str]:
+    """Return what a model's sentence claims that its origins (with speakers' names) do not hold: 'number
+    14'."""
+    origins = list(origins)
+    missing = []
+    for kind, items in claims(text).items():
+        items = items.difference(*(claims(origin)[kind] for origin in origins)) if items else items
+        if items and kind == "name":
+            items = items.difference(*map(_words, origins))
+        elif items and kind == "quotation":  # it may run over several origins
+            whole = normalised("\n".join(origins))
+            items = frozenset(item for item in items if item not in whole)
+        missing += [f"{kind} {item}" for item in sorted(items)]
+    return [*missing, "negation lost"] if _loses_negation(text, origins) else missing
+
+
+# ── what is denied ───────────────────────────────────────────────────────────────────────────────
+
+
+class _Clause(NamedTuple):
+    text: str
+    words: frozenset[str]
+    """Terms of its content words."""
+    denied: str
+    """The one that its negation is about; "" where it denies nothing."""
+
+
+def _loses_negation(text: str, origins: Sequence[str]) -> bool:
+    """Tell whether a retelling says plainly what its origin denies.
+
+    It does where all clauses of the origin that share most words with one of its clauses negate some of these
+    words, and nothing in the retelling that draws on them negates.
+    """
+    parts = [split_speaker(origin) for origin in origins]
+    said = {clause.text: clause for _, part in parts for clause in _clauses(part)}
+    denials = {clause.denied for clause in said.values()}
+    names = frozenset(term for name, _ in parts for term in _content(name))
+    ours = [(clause.text, clause.words - names) for clause in _clauses(text)[:MOST]]
+    denied: set[_Clause] = set()
+    for clause, words in ours:
+        # A clause that the origin has too is nearest to itself, and so not denied.
+        if clause not in said and not denials.isdisjoint(words):
+            nearest = _nearest(words, said.values())
+            denied.update(nearest if all(one.denied in words for one in nearest) else ())
+    for clause, words in ours if denied else ():
+        nearest = _nearest(words, said.values())
+        bears = _bearing(clause)
+        if any(ENGLISH["negation"].search(clause) or bears - _bearing(one.text) for one in nearest):
+            denied.difference_update(nearest)
+    return bool(denied)
+
+
+def _nearest(words: frozenset[str], clauses: Collection[_Clause]) -> list[_Clause]:
+    """The clauses that share most of these words, if any does."""
+    shared = [len(words & clause.words) for clause in clauses]
+    most = max(shared, default=0)
+    return [clause for clause, count in zip(clauses, shared, strict=True) if most and count == most]
+
+
+@lru_cache(maxsize=4096)
+def _clauses(text: str) -> Sequence[_Clause]:
+    return [
+        _Clause(part, words, _denied(part, sentence.endswith("?")))
+        for sentence in ENGLISH["sentence end"].split(fold(text))
+        for part in ENGLISH["clause end"].split(" ".join(sentence.split()))
+        if (words := frozenset(_content(part)))
+    ]
+
+
+def _denied(part: str, asked: bool) -> str:
+    """The content word after a clause's negation; what comes later may be the circumstances."""
+    part = ENGLISH["only sounds"].sub(" ", part) if ENGLISH["negation"].search(part) else ""
+    negations = [*ENGLISH["negation"].finditer(part)]
+    if len(negations) % 2 == 0 or ENGLISH["terms"].search(part) or (asked and ENGLISH["asked"].match(part)):
+        return ""
+    return (_content(part[negations[0].end() :]) or [""])[0]
+
+
+def _governed(text: str) -> list[str]:
+    """The next content word of each negation, sorted: texts that differ in it do not say the same."""
+    return sorted((_content(part) or [""])[0] for part in ENGLISH["negation"].split(fold(text))[1:])
+
+
+def _content(text: str) -> list[str]:
+    """The terms of the content words, in their order; those that say little only if there is nothing else."""
+    terms = [term for term in tokens(ENGLISH["negation"].sub(" ", text)) if term not in _terms_of("empty")]
+    return [term for term in terms if term not in _terms_of("little")] or terms
+
+
+def _bearing(text: str) -> frozenset[str]:
+    return frozenset(tokens(" ".join(ENGLISH["bears"].findall(text))))
+
+
+@cache
+def _terms_of(name: str) -> frozenset[str]:
+    return frozenset(term for word in listed(name) for term in tokens(word))
+
+
+# ── what says the same ───────────────────────────────────────────────────────────────────────────
+
+
+def is_duplicate(one: str, other: str) -> bool:
+    """Whether two lines say the same: equal, or nearly so with equal numbers, names and negations."""
+    if normalised(one) == normalised(other):
+        return True
+    a, b = set(normalised(one).split()), set(normalised(other).split())
+    if len(a & b) < NEAR_DUPLICATE * len(a | b):
+        return False
+    return claims(one) == claims(other) and _governed(one) == _governed(other)
+
+
+def lasts(text: str) -> bool:
+    """Tell whether a text states, in English, what is so on one day as on another: "My bike is red"."""
+    passes = ENGLISH["passes"].search(text) or tells_of_past(text)
+    return not passes and ENGLISH["lasts"].search(text) is not None
+
+
+def is_repetition(one: Entry, other: Entry) -> bool:
+    """Tell whether two lines say the same, of the same day unless it lasts; none has no day."""
+    same_day = bool(one.time and other.time) and str(one.time)[:10] == str(other.time)[:10]
+    return is_duplicate(one.text, other.text) and (same_day or (lasts(one.text) and lasts(other.text)))
+
+
+def find_duplicates(entries: Iterable[Entry]) -> list[tuple[int, int]]:
+    """Return for every line that repeats another its seq, and that of the most trusted and newest of them."""
+    rivals: dict[tuple[object, ...], list[list[Entry]]] = {}
+    for entry in entries:
+        groups = rivals.setdefault(_alike(entry), [])
+        group = next((group for group in groups if is_repetition(entry, group[0])), None)
+        if group is None:
+            groups.append([entry])
+        else:
+            group.append(entry)
+    pairs = []
+    for group in (group for groups in rivals.values() for group in groups):
+        *rest, kept = sorted(group, key=lambda entry: (SOURCES.index(entry.source), entry.seq))
+        pairs += [(entry.seq, kept.seq) for entry in rest]
+    return pairs
+
+
+def _alike(entry: Entry) -> tuple[object, ...]:
+    """Return what is equal for lines that may repeat each other; "A beat B" and "B beat A" do not."""
+    terms = tokens(entry.text)
+    day = "" if lasts(entry.text) else entry.time[:10] if entry.time else entry.seq
+    telling = tuple(term for term in terms if term not in common_terms()) or tuple(terms) or entry.text
+    return entry.fields.get("speaker"), day, telling

@@ -11,7 +11,19 @@ from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.importers import fields, markdown
-from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, has, iso, rows, turn_of
+from infinimem.importers.fields import (
+    MARKS,
+    Format,
+    Json,
+    Skipped,
+    as_name,
+    at,
+    first,
+    has,
+    iso,
+    rows,
+    turn_of,
+)
 from infinimem.importers.messengers import text_of_html
 from infinimem.importers.reading import stem_of
 from infinimem.model import Turn
@@ -126,8 +138,6 @@ MCP_MEMORY = Format(_is_mcp, _mcp)
 
 # ── Gemini ──────────────────────────────────────────────────────────────────────────────────────
 
-_ASKED = re.compile(r"(?:Prompted|Asked|Said)(?: with)?:?\s+")
-
 
 def _is_gemini(record: Json) -> bool:
     programs = [record.get("header"), *rows(record.get("products"))]
@@ -147,7 +157,7 @@ def _gemini(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Tur
         answers = [at(one, "html") for one in rows(record.get("safeHtmlItem"))]
         files = (record.get(key) for key in ("attachedFiles", "imageFile", "audioFiles"))
         skipped[fields.ATTACHED] += sum(len(rows(file) or [0]) for file in files if file)
-        asked = _ASKED.match(title)
+        asked = MARKS["gemini asked"].match(title)
         if not asked and not answers:
             skipped[fields.NOTICES] += 1  # "Used an assistant feature", "Gave feedback"
             continue
@@ -272,29 +282,10 @@ def _unspoken(message: Json, role: str) -> str | None:
 
 CHATGPT = Format(_is_chatgpt, _chatgpt, fields.named_by("conversation_id", "id", "title"))
 
-# Marks stand between characters of Unicode's private area; where these were lost on the way, the names of the
-# sources alone are left ("citeturn0search1"). Of a link its title stays, of a thing its name.
-_CITATIONS = [
-    ("\ue200", r"\ue200url\ue202([^\ue200-\ue202]*+)[^\ue200\ue201]*+\ue201", r"\1"),
-    (
-        "\ue200",
-        r'\ue200entity\ue202\["[^"\ue200\ue201]*",\s*"([^"\ue200\ue201]*)"[^\ue200\ue201]*\ue201',
-        r"\1",
-    ),
-    ("\ue200", r"\ue200[^\ue200\ue201]*+\ue201|[\ue200-\ue206]", ""),
-    ("cite", r" ?\b(?:file|nav)?cite(?:turn\d+[a-z]+\d+)+", ""),
-    ("†", r" ?【\d+(?::\d+)?†[^【】\n]*】", ""),
-    (":/", r"!?\[([^\[\]\n]*)\]\((?:sandbox|sediment|file-service):[^()\n]*\)", r"\1"),
-    (":/", r" ?\b(?:sediment|file-service|sandbox)://?[^\s)\]]+", ""),
-    ("utm_source", r"(\?)utm_source=(?:chatgpt\.com|openai)&", r"\1"),
-    ("utm_source", r"[?&]utm_source=(?:chatgpt\.com|openai)(?![\w.])", ""),
-]
-"""A text that a mark contains, the mark, and what stays of it."""
-
 
 def without_citations(text: str) -> str:
     """Give the text as its reader saw it: what a mark showed as a link stays, what it pointed to goes."""
-    for hint, mark, kept in _CITATIONS:
+    for hint, mark, kept in fields.TOLD["citations"]:
         if hint in text:
             text = re.sub(mark, kept, text)
     return text
@@ -319,7 +310,12 @@ def _claude_names(record: Json, stem: str) -> tuple[str, ...]:
 def _claude(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     session, time = fields.titled(_claude_names(record, stem)), iso(record.get("created_at"))
     if "conversations_memory" in record:
-        yield from _remembered(record, skipped)
+        memories = {_MEMORY: record["conversations_memory"]}
+        if has(record, project_memories=dict):
+            projects = record["project_memories"].items()
+            memories |= {f"{_MEMORY} of project {ident[:8]}": text for ident, text in projects}
+        for name, text in memories.items():
+            yield from markdown.turns(fields.text_of(text, skipped), name, skipped, role="assistant")
     elif "chat_messages" not in record:
         yield from _project(record, session, time, skipped)
     else:
@@ -334,15 +330,6 @@ def _claude(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             # `text` holds a stand-in for each block that is not text.
             words = fields.text_of(message.get("content") or message.get("text"), skipped)
             yield turn_of(message, fields.text_of([words, *pasted], skipped), session, time)
-
-
-def _remembered(record: Json, skipped: Skipped) -> Iterator[Turn]:
-    memories = {_MEMORY: record["conversations_memory"]}
-    if has(record, project_memories=dict):
-        projects = record["project_memories"].items()
-        memories |= {f"{_MEMORY} of project {ident[:8]}": text for ident, text in projects}
-    for session, text in memories.items():
-        yield from markdown.turns(fields.text_of(text, skipped), session, skipped, role="assistant")
 
 
 def _project(record: Json, session: str, time: str | None, skipped: Skipped) -> Iterator[Turn]:
@@ -361,16 +348,7 @@ CLAUDE = Format(_is_claude, _claude, _claude_names)
 # ── Claude Code: ~/.claude/projects/<project>/<session>.jsonl ───────────────────────────────────
 
 _SPOKEN = ("user", "assistant")
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)\n?", re.DOTALL)
-_MARKED = re.compile(r"</?user-memory-input>")
-_NOTICE = re.compile(
-    r"\s*(?:<(?:command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
-    r"|task-notification)>|\[Request interrupted by user)"
-)
 _OF_THE_PROGRAM = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-_REFUSED = re.compile(
-    r"(?:The user doesn.t want to|Permission for this tool use was denied)[^\n]*the user said:\s*"
-)
 _ASKS, _CLARIFY = "AskUserQuestion", "The user wants to clarify these questions"
 _AFTER = "\n\nNote: The user's next message"  # what the program puts after the words of a refusal
 
@@ -392,10 +370,10 @@ def _claude_code(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterato
         if ident and parent:
             parents[ident] = parent
         parts, before = _spoken(record, asked, skipped), skipped.total()
-        text, reminders = _REMINDER.subn("", fields.text_of(parts, skipped))
-        text = _MARKED.sub("", text)  # what was typed behind "#"
+        text, reminders = MARKS["claude reminder"].subn("", fields.text_of(parts, skipped))
+        text = MARKS["claude marked"].sub("", text)  # what was typed behind "#"
         skipped[fields.NOTICES] += reminders
-        if _NOTICE.match(text):
+        if MARKS["claude notice"].match(text):
             skipped[fields.NOTICES] += 1
             continue
         if parts is None or (not text.strip() and skipped.total() > before):
@@ -463,7 +441,7 @@ def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
         if at(part, "type") != "tool_result":
             continue
         text, words = fields.text_of(part.get("content"), Counter()), ""
-        refused = _REFUSED.match(text) if part.get("is_error") is True else None
+        refused = MARKS["claude refused"].match(text) if part.get("is_error") is True else None
         if refused and not text.startswith(_CLARIFY, refused.end()):
             words = text[refused.end() :].partition(_AFTER)[0].strip()
         elif isinstance(answers, dict) and str(part.get("tool_use_id")) in asked:
@@ -477,13 +455,6 @@ CLAUDE_CODE = Format(_is_claude_code, _claude_code, is_log=True)
 # ── Codex: ~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl ───────────────────────────────
 
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_INJECTED = re.compile(
-    r"\s*(?:# AGENTS\.md instructions|<(?:environment_context|user_instructions|instructions|skills?|"
-    r"skills_instructions|apps_instructions|plugins_instructions|permissions[ _]instructions|app-context|"
-    r"collaboration_mode|user_shell_command|turn_aborted|subagent_notification|goal_context|hook_prompt|"
-    r"realtime_conversation|personality_spec|model_switch)\b)",
-    re.IGNORECASE,
-)
 _REQUEST = "## My request for Codex:"  # ends what an editor tells of open files; the person's words follow
 
 
@@ -538,7 +509,7 @@ def _codex(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn
 
 def _given(content: Any, skipped: Skipped) -> list[Any]:
     parts = [at(part, "text") or part for part in rows(content) or [content]]
-    injected = [isinstance(part, str) and bool(_INJECTED.match(part)) for part in parts]
+    injected = [isinstance(part, str) and bool(MARKS["codex injected"].match(part)) for part in parts]
     skipped[fields.PROMPTS] += sum(injected)
     return [
         part.rpartition(_REQUEST)[2].strip() if isinstance(part, str) and _REQUEST in part else part

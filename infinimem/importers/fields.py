@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from importlib.resources import files
 from typing import Any
 
+from infinimem.grounding.sentences import patterns
 from infinimem.model import Turn
+from infinimem.remote.endpoint import at as at
 from infinimem.terms import DAYS, MONTHS
 
 Skipped = Counter[str]  # what was left out: reason -> how many times
@@ -30,20 +34,10 @@ OTHER = "records of another shape"
 
 Json = Mapping[str, Any]
 
-ROLES: Mapping[str, str] = {
-    **dict.fromkeys(("user", "human", "prompter"), "user"),
-    **dict.fromkeys(("assistant", "ai", "bot", "model", "gpt", "chatgpt", "claude"), "assistant"),
-    **dict.fromkeys(("system", "developer"), "system"),
-    **dict.fromkeys(("tool", "function", "ipython"), "tool"),
-}
-
-_TEXT_PARTS = ("text", "input_text", "output_text", "audio_transcription")
-_PARTS = {
-    "think|thought|reason": THINKING,
-    "tool|function": TOOLS,
-    "image|file|document|audio|video": ATTACHED,
-}
-"""Why a part of a message that is no text is left out, by words of its type."""
+TOLD: Mapping[str, Any] = tomllib.loads(files(__package__).joinpath("marks.toml").read_text("utf-8"))
+"""What other programs write, and by what it is told."""
+ROLES: Mapping[str, str] = {name: role for role, names in TOLD["roles"].items() for name in names}
+MARKS = {name: re.compile(re.sub(r"\n\s+", "", mark)) for name, mark in TOLD["patterns"].items()}
 
 ROLE = ("role", "from", "sender", "author")
 TIME = ("time", "timestamp", "created_at", "createdAt", "create_time", "date", "created", "updated_at")
@@ -110,11 +104,11 @@ def text_of(content: Any, skipped: Skipped) -> str:
         kind = None
         if isinstance(part, Mapping):
             kind = first(part, "type", "content_type") or "text"
-            part = part.get("text") if kind in _TEXT_PARTS else part
+            part = part.get("text") if kind in TOLD["text_parts"] else part
         if isinstance(part, str):
             texts.append(part)
         elif part:
-            whys = (why for words, why in _PARTS.items() if re.search(words, str(kind)))
+            whys = (why for words, why in TOLD["parts"].items() if re.search(words, str(kind)))
             skipped[next(whys, "parts that are not text")] += 1
     return "\n\n".join(text for text in texts if text.strip())
 
@@ -160,13 +154,6 @@ def objects(values: Iterable[Any], skipped: Skipped) -> Iterator[Json]:
             skipped[OTHER] += 1
 
 
-def at(record: Any, *path: str) -> Any:
-    """Return the value at the end of a path of keys; None if there is none."""
-    for key in path:
-        record = record.get(key) if isinstance(record, dict) else None
-    return record
-
-
 def named_by(*keys: str) -> Callable[[Json, str], tuple[str, ...]]:
     """Make a function of the ids and titles of a conversation; the stem names what has no name."""
 
@@ -193,25 +180,11 @@ class Format:
 # ── days ────────────────────────────────────────────────────────────────────────────────────────
 
 _NAMED = [name.lower() for name in MONTHS]
-_YEAR, _DAY, _GAP = r"(?P<year>(?:19|20)\d\d)", r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"[\s.,_/-]{0,3}"
-_MONTH = rf"(?<![a-z])(?P<name>{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in _NAMED)}|sept)(?![a-z])"
-_FORMS = [
-    re.compile(rf"(?<![a-z\d]){form}(?!\d)", re.IGNORECASE)
-    for form in (
-        r"(?P<year>\d{4})(?P<mark>[-_./])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})",
-        rf"{_YEAR}(?P<mark> ?)(?P<month>\d\d)(?P=mark)(?P<day>\d\d)(?:[t_ -]?[0-2]\d[0-5]\d(?:[0-5]\d)?)?z?",
-        rf"{_YEAR}年(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})日?",
-        rf"{_DAY}{_GAP}(?:of\s)?{_MONTH}{_GAP}{_YEAR}",
-        rf"{_MONTH}{_GAP}{_DAY}{_GAP}{_YEAR}",
-        rf"{_YEAR}{_GAP}{_MONTH}{_GAP}{_DAY}",
-        rf"(?P<day>\d{{1,2}})(?P<mark>[-_./])(?P<month>\d{{1,2}})(?P=mark){_YEAR}",
-    )
-]
-_KEYS = re.compile(
-    r"date(?:time)?|day|(?:date|time)?created(?:at|on|date|time)?|creation(?:date|time)|createtime|pubdate|timestamp"
-    r"|(?:date)?(?:published|posted|written)(?:at|on|date)?|(?:publish|publication|entry|journal)date"
-)
-"""Of a header; case and what stands between words make no difference."""
+_FORMS = {
+    name: form
+    for name, form in patterns("infinimem.importers", "days.txt").items()
+    if name.startswith("form ")
+}
 
 
 def day_of(text: str) -> str | None:
@@ -228,7 +201,7 @@ def is_day(text: str) -> bool:
 
 def day_of_header(values: Mapping[str, object]) -> tuple[str | None, str | None]:
     """Return the day of a note by its header, and the key that says it."""
-    keys = [key for key in values if _KEYS.fullmatch(re.sub(r"[\W_]", "", key).casefold())]
+    keys = [key for key in values if MARKS["header keys"].fullmatch(re.sub(r"[\W_]", "", key).casefold())]
     for key in sorted(keys, key=lambda key: key.casefold() != "date"):
         written = str(values[key])
         seconds = written if written.isdigit() and len(written) > 8 else None
@@ -241,22 +214,22 @@ def moment(text: object) -> str | None:
     """Return ISO 8601 of a time as data sets have it: "1:56 pm on 8 May, 2023", "March-15-2024"."""
     if not isinstance(text, str):
         return None
-    for form in ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%B-%d-%Y"):
+    for form in ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%B-%d-%Y", "%B %d, %Y"):
         with suppress(ValueError):
             return datetime.strptime(text, form).isoformat()
     return iso(text)
 
 
 def _days(text: str) -> Iterator[tuple[str, str]]:
-    for form in _FORMS:
+    for kind, form in _FORMS.items():
         for match in form.finditer(text[:1000]):
             parts = match.groupdict()
             name = (parts.get("name") or "")[:3].lower()
             day, month = int(parts["day"]), int(parts.get("month") or 0)
             month = month or next(at for at, one in enumerate(_NAMED, 1) if one.startswith(name))
-            if form is _FORMS[-1] and day != month and (day > 12) == (month > 12):
+            if kind == "form ended" and day != month and (day > 12) == (month > 12):
                 continue  # 10-03-2024
-            if form is _FORMS[-1] and month > 12:
+            if kind == "form ended" and month > 12:
                 day, month = month, day
             try:
                 yield date(int(parts["year"]), month, day).isoformat(), match[0]

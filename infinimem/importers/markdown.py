@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from infinimem.importers.fields import ATTACHED, ROLES, Skipped, as_name, day_of, day_of_header, is_day
+from infinimem.importers.fields import ATTACHED, MARKS, ROLES, Skipped, as_name, day_of, day_of_header, is_day
 from infinimem.markdown.document import fences, heading_title
 from infinimem.markdown.header import read_header
 from infinimem.model import Turn
@@ -23,16 +23,8 @@ _CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`)", re.DOTALL)
 _EMBED = re.compile(r"!\[\[([^\[\]|\n]+)[^\[\]\n]*\]\]")
 _LINK = re.compile(r"\[\[(?=\S)([^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]")
 _BLOCK_ID = re.compile(r"[ \t]\^[0-9a-f]{6}$", re.MULTILINE)
-_RELATION = re.compile(r"(\w+) (\[\[(?=\S)[^\[\]\n]+\]\](?:\s+\([^()\n]*\))?)")
-_QUERY = re.compile(r"(?:```|~~~)\s*(?:dataview(?:js)?|tasks|query|base)\b")
 _NO_CONTEXT = ("observations", "relations")  # headings of basic-memory's notes that say nothing
 _UNSAID = ("title", "permalink", "id", "cssclass", "cssclasses", "publish")  # keys of headers, so too
-_PROPERTY = re.compile(
-    r"(?:id:: [\da-f]{8}-[\da-f-]{27}|(?:collapsed|heading):: (?:true|false|\d)|(?:created|updated)-at:: \d+"
-    r"|(?:logseq\.|card-|hl-|ls-|query-|background-color)[\w.-]*:: .*"
-    r"|:(?:LOGBOOK|END):|CLOCK: \[.*)\s*"
-)
-"""What Logseq notes of a block."""
 
 
 @dataclass
@@ -87,9 +79,9 @@ def turns(
             if 0 < _heading(following)[1] <= level:
                 yield Turn(_below(above, words), role, time=time, session=stem)
             above.append((level, words))
-        elif _QUERY.match(words):
+        elif MARKS["obsidian query"].match(words):
             skipped["queries of notes"] += 1
-        elif title and (relation := _RELATION.fullmatch(words)):
+        elif title and (relation := MARKS["basic-memory relation"].fullmatch(words)):
             words = f"{title} {relation[1].replace('_', ' ')} {_plain(relation[2], skipped)}"
             yield Turn(words, role, time=time, session=stem)
         elif words := _plain(words, skipped).strip("\n").rstrip():
@@ -203,7 +195,7 @@ def _blocks(lines: list[str], start: int, skipped: Skipped) -> Iterator[_Block]:
             yield block
             block, inside = _Block(), 0
         fenced, blank = closed.get(at, 0), False
-        if ":" in line and _PROPERTY.fullmatch(line.strip()):
+        if ":" in line and MARKS["logseq property"].fullmatch(line.strip()):
             skipped["properties of blocks"] += 1
         else:
             block.lines.append(line)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ImportFormatError
 from infinimem.importers import fields
-from infinimem.importers.fields import Format, Json, Skipped, as_name, at, first, has, iso, rows
+from infinimem.importers.fields import MARKS, Format, Json, Skipped, as_name, at, first, has, iso, rows
 from infinimem.model import Turn
 
 if TYPE_CHECKING:
@@ -66,10 +66,8 @@ TELEGRAM = Format(_is_telegram, _telegram, is_log=True)
 
 SLACK_LISTS = ("users.json", "org_users.json", "channels.json", "groups.json", "dms.json", "mpims.json")
 """Slack's lists, people first: these names are needed to read the talks."""
-_SLACK_DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
 
 _SPOKEN = (None, "thread_broadcast", "me_message", "file_share", "file_comment")
-_MARKUP = re.compile(r"<([@#!]?)([^<>|\n]+)(?:\|([^<>\n]*))?>")
 
 
 def slack_files(names: Iterable[str]) -> list[str]:
@@ -80,7 +78,8 @@ def slack_files(names: Iterable[str]) -> list[str]:
         lists = [root + name for name in SLACK_LISTS if root + name in known]
         if not known.isdisjoint(root + name for name in SLACK_LISTS[2:]):
             below = (name for name in known if name.startswith(root))
-            return [*lists, *sorted(name for name in below if _SLACK_DAY.fullmatch(name[len(root) :]))]
+            days = (name for name in below if MARKS["slack day"].fullmatch(name[len(root) :]))
+            return [*lists, *sorted(days)]
     return []
 
 
@@ -101,7 +100,7 @@ def slack_turns(files: Iterable[tuple[str, Iterable[Any]]], skipped: Skipped) ->
                 is_named = name and not name.startswith("mpdm-")
                 shown = f"#{name}" if is_named else members or str(one.get("id"))
                 channels[str(name or one.get("id"))] = shown
-        elif day := _SLACK_DAY.fullmatch(path):
+        elif day := MARKS["slack day"].fullmatch(path):
             for message in sorted(listed, key=lambda one: (iso(one.get("ts")) or "", str(one.get("ts")))):
                 yield from _slack_turn(message, channels.get(day[1], day[1]), people, skipped)
 
@@ -122,7 +121,7 @@ def _slack_turn(message: Json, channel: str, people: Mapping[str, str], skipped:
         return
     files = len(rows(message.get("files")))
     skipped[fields.ATTACHED] += files
-    text = unescape(_MARKUP.sub(lambda mark: _marked(mark, people), message["text"]))
+    text = unescape(MARKS["slack markup"].sub(lambda mark: _marked(mark, people), message["text"]))
     if text.strip() or not files:
         user, time = str(message.get("user")), iso(message.get("ts"))
         named = _person(message["user_profile"]) if has(message, user_profile=dict) else as_name(user)
@@ -144,57 +143,38 @@ def _marked(mark: re.Match[str], people: Mapping[str, str]) -> str:
 
 # ── WhatsApp ────────────────────────────────────────────────────────────────────────────────────
 
-_BEGIN = re.compile(
-    r"^\u200e?\[?(\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4})\.?(?:,| [a-z.]{1,4}) +"
-    r"(\d{1,2})[:.](\d\d)(?:[:.](\d\d))?(?:[ \u202f\u00a0]*([ap])\.?[ \u00a0]?m\.?)?"
-    r"(?:\] | - )(?:\u200e?~[ \u202f\u00a0])?",
-    re.IGNORECASE | re.MULTILINE,
-)
 _ORDERS = ("%d/%m/%y", "%m/%d/%y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d")
 """In which a telephone writes a date; the day comes first in most countries."""
-_SENDER = re.compile(r"([^:\n]{1,80}): ?(.*)", re.DOTALL)
-_NAME = re.compile(
-    r"(?:.*/)?(?:WhatsApp[ -]Chat (?:with|mit|-)|Chat (?:de )?WhatsApp con|Discussion WhatsApp avec)"
-    r" ([^/]+?)(?:/_chat)?",
-    re.IGNORECASE,
-)
-_MEDIA = re.compile(r"<[^<>\n]{3,60}>|\S+\.\w{2,5} \([^()\n]+\)|<?attached: [^\n]+>?")
-_OMITTED = re.compile(
-    r"(?:\S+ )?(?:\S+ )?(?:omitted|weggelassen|absente?|omitid[oa]|omess[oa]|weggelaten)|<[^<>\n]+>"
-)
-_EDITED = re.compile(r"\u200e?<[^<>\n]{,40}(?:edited|bearbeitet|modifié|editó|editado)[^<>\n]{,9}>\Z")
-_DELETED = re.compile(r"(?:This message was deleted|You deleted this message|null)\.?")
-_MARKS = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def is_whatsapp(head: str) -> bool:
     head = head.lstrip()
-    begun = list(_BEGIN.finditer(head))
-    return bool(begun) and not begun[0].start() and any(_SENDER.match(head, one.end()) for one in begun)
+    begun = list(MARKS["whatsapp begin"].finditer(head))
+    sent = (MARKS["whatsapp sender"].match(head, one.end()) for one in begun)
+    return bool(begun) and not begun[0].start() and any(sent)
 
 
 def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
     """Yield the turns of an exported chat; what the program says has no sender, or begins with a mark."""
     text = text.replace("\r\n", "\n")
-    begun = list(_BEGIN.finditer(text))
+    begun = list(MARKS["whatsapp begin"].finditer(text))
     days = _days_by_date(dict.fromkeys(one[1] for one in begun))
     chat = _chat(stem, text[begun[0].end() :] if begun else "")
     for one, end in zip(begun, [*(later.start() - 1 for later in begun[1:]), len(text)], strict=False):
         date, hour, minute, second, half = one.groups()
         hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
         time = iso(f"{days[date]}T{hours:02d}:{minute}:{second or '00'}")
-        if (sent := _SENDER.fullmatch(text, one.end(), end)) is None:
+        if (sent := MARKS["whatsapp sender"].fullmatch(text, one.end(), end)) is None:
             skipped[fields.NOTICES] += 1
             continue
-        words = _EDITED.sub("", sent[2].rstrip()).rstrip()
+        words = MARKS["whatsapp edited"].sub("", sent[2].rstrip()).rstrip()
         if why := _unspoken(words):
             skipped[why] += 1
             words = words.partition("\n")[2] if why == fields.ATTACHED else ""
         if words.strip() or not why:
-            speaker = _MARKS.sub("", sent[1]).strip()
-            yield Turn(
-                _MARKS.sub("", words), speaker=speaker, time=time, session=fields.day_of_chat(chat, time)
-            )
+            speaker = MARKS["whatsapp marks"].sub("", sent[1]).strip()
+            words = MARKS["whatsapp marks"].sub("", words)
+            yield Turn(words, speaker=speaker, time=time, session=fields.day_of_chat(chat, time))
 
 
 def _days_by_date(dates: Iterable[str]) -> Mapping[str, str | None]:
@@ -214,20 +194,21 @@ def _days_by_date(dates: Iterable[str]) -> Mapping[str, str | None]:
 
 def _chat(stem: str, first: str) -> str:
     """Return the chat's name: the file's; an iPhone's begins with a notice that the chat itself sends."""
-    if named := _NAME.fullmatch(stem):
+    if named := MARKS["whatsapp name"].fullmatch(stem):
         return named[1]
-    sent = _SENDER.match(first)
-    return _MARKS.sub("", sent[1]).strip() if sent and sent[2].startswith("\u200e") else stem
+    sent = MARKS["whatsapp sender"].match(first)
+    return MARKS["whatsapp marks"].sub("", sent[1]).strip() if sent and sent[2].startswith("\u200e") else stem
 
 
 def _unspoken(words: str) -> str | None:
     first = words.partition("\n")[0]
-    bare = _MARKS.sub("", first).strip()
+    bare = MARKS["whatsapp marks"].sub("", first).strip()
     if first.startswith("\u200e"):
-        return fields.ATTACHED if _OMITTED.fullmatch(bare) or _MEDIA.fullmatch(bare) else fields.NOTICES
-    if _DELETED.fullmatch(bare):
+        is_media = MARKS["whatsapp omitted"].fullmatch(bare) or MARKS["whatsapp media"].fullmatch(bare)
+        return fields.ATTACHED if is_media else fields.NOTICES
+    if MARKS["whatsapp deleted"].fullmatch(bare):
         return fields.NOTICES
-    return fields.ATTACHED if _MEDIA.fullmatch(bare) else None
+    return fields.ATTACHED if MARKS["whatsapp media"].fullmatch(bare) else None
 
 
 # ── mails ───────────────────────────────────────────────────────────────────────────────────────
@@ -238,38 +219,17 @@ def _unspoken(words: str) -> str | None:
 _MAX_MAIL = 64 * 2**20  # characters of one mail with all that is attached to it
 _MAX_LINES, _MAX_PARTS = 2**20, 2**16  # of one mail; each costs more than its characters
 
-_BETWEEN = re.compile(r"From \S.* \d\d:\d\d(?::\d\d)?.* \d{4}\s*\Z")
-_HEADERS = re.compile(
-    r"(?:From|To|Date|Subject|Message-ID|Received|Return-Path|Delivered-To|MIME-Version|X-[\w-]+): [^\n]+\n"
-    r"(?:(?:[\w-]+:|[ \t])[^\n]*\n)*",
-    re.IGNORECASE,
-)
-_MAIL_SENDER = re.compile(r"^From: ", re.IGNORECASE | re.MULTILINE)
 _LONG = 4000  # characters of headers alone, of which the sender's may come later
-_REPLY = re.compile(r"\A(?:\s*(?:re|aw|sv|antw|fwd?|wg|tr|rv|vs)(?:\[\d+\])?\s*:)+\s*", re.IGNORECASE)
-_QUOTES = re.compile(
-    r"^(?:On|Am|Le|El|Il|Op|Em|Den|Dnia)\s(?:(?!\n\n).){4,250}?"
-    r"(?:wrote|schrieb|écrit|escribió|scritto|schreef|escreveu|skrev|napisał)"
-    r"(?:(?!\n\n).){0,80}?:[ \t]*(?=\s*(?:\n>|\Z))",
-    re.DOTALL | re.MULTILINE,
-)
-_HISTORY = re.compile(
-    r"\s*(?:-{2,} ?(?:Original Message|Ursprüngliche Nachricht|Message d'origine|Forwarded message) ?-{2,}"
-    r"|_{20,}|\*?(?:From|Von|De):\*? .*[@<].*)\s*",
-    re.IGNORECASE,
-)
-_SENT_BETWEEN = re.compile(
-    r"(?:Sent from my|Von meinem|Gesendet von|Envoyé de mon|Get Outlook for)\b.{0,60}", re.IGNORECASE
-)
 
 
 def is_mail(head: str) -> bool:
     """Return whether a file is a mail or a mailbox, by its beginning."""
-    if _BETWEEN.match(head.partition("\n")[0]):
+    if MARKS["mail between"].match(head.partition("\n")[0]):
         return True
-    if (headers := _HEADERS.match(head)) is None or headers[0].count("\n") < 2:
+    if (headers := MARKS["mail headers"].match(head)) is None or headers[0].count("\n") < 2:
         return False
-    return bool(_MAIL_SENDER.search(headers[0])) or (len(head) >= _LONG and "\n" not in head[headers.end() :])
+    goes_on = len(head) >= _LONG and "\n" not in head[headers.end() :]
+    return goes_on or bool(MARKS["mail sender"].search(headers[0]))
 
 
 def mail_turns(lines: Iterable[str], stem: str, skipped: Skipped) -> Iterator[Turn]:
@@ -288,7 +248,7 @@ def _mails(lines: Iterable[str]) -> Iterator[str]:
     mail: list[str] = []
     size, parts, blank = 0, 0, True
     for line in lines:
-        if blank and _BETWEEN.match(line):
+        if blank and MARKS["mail between"].match(line):
             if mail:
                 yield "".join(mail)
             mail, size, parts = [], 0, 0
@@ -308,7 +268,7 @@ def _mail_turn(mail: Message, stem: str, skipped: Skipped) -> Turn:
     from email.utils import parseaddr, parsedate_to_datetime
 
     subject, ident = _header(mail, "Subject"), _header(mail, "Message-ID")
-    about = _REPLY.sub("", subject)
+    about = MARKS["mail reply"].sub("", subject)
     attached: list[str] = []
     text = _written("\n\n".join(_texts(mail, attached)))
     skipped[fields.ATTACHED] += len(attached)
@@ -332,10 +292,10 @@ def _mail_turn(mail: Message, stem: str, skipped: Skipped) -> Turn:
 
 def _written(text: str) -> str:
     kept: list[str] = []
-    for line in _QUOTES.sub("", text.replace("\r\n", "\n")).split("\n"):
-        if line in ("-- ", "--") or (_HISTORY.fullmatch(line) and any(kept)):
+    for line in MARKS["mail quotes"].sub("", text.replace("\r\n", "\n")).split("\n"):
+        if line in ("-- ", "--") or (MARKS["mail history"].fullmatch(line) and any(kept)):
             break
-        if not line.startswith(">") and not _SENT_BETWEEN.fullmatch(line.strip()):
+        if not line.startswith(">") and not MARKS["mail sent from"].fullmatch(line.strip()):
             kept.append(line.rstrip())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
 
@@ -374,15 +334,6 @@ def _texts(message: Message, attached: list[str]) -> list[str]:
 # ── HTML ────────────────────────────────────────────────────────────────────────────────────────
 # Not by html.parser or what stands on it: it looks for the end of each open tag anew, 30 s for 60 kB.
 
-_UNSEEN = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style|head|title|template)\b[^<>]*>.*?(?:</\1\b[^<>]*>|\Z)",
-    re.DOTALL | re.IGNORECASE,
-)
-_TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)\b([^<>]*)>|<[!?/][^<>]*>", re.IGNORECASE)
-_QUOTED = re.compile(
-    r"class=[\"']?[^\"']*(?:gmail_quote|yahoo_quoted|moz-cite-prefix|protonmail_quote)|type=[\"']?cite",
-    re.IGNORECASE,
-)
 _BREAKS = dict.fromkeys(
     "address article blockquote br dd div dl dt footer h1 h2 h3 h4 h5 h6 header ol pre section table tr ul"
     "".split(),
@@ -397,8 +348,8 @@ def text_of_html(html: str) -> str:
         raise ImportFormatError(f"a page holds over {MAX_TAGS} tags: save its text")
     parts: list[str] = []
     quote, depth = "", 0  # the tag that began a quoted mail, and how many of its name are open
-    at, html = 0, _UNSEEN.sub("", html)
-    for tag in _TAG.finditer(html):
+    at, html = 0, MARKS["html unseen"].sub("", html)
+    for tag in MARKS["html tag"].finditer(html):
         closes, name = bool(tag[1]), (tag[2] or "").lower()
         if not depth:
             parts += [re.sub(r"\s+", " ", html[at : tag.start()]), "" if closes else _BREAKS.get(name, "")]
@@ -406,7 +357,7 @@ def text_of_html(html: str) -> str:
         at = tag.end()
         if depth:
             depth += (name == quote) * (-1 if closes else 1)
-        elif not closes and name in ("blockquote", "div", "span") and _QUOTED.search(tag[3]):
+        elif not closes and name in ("blockquote", "div", "span") and MARKS["html quoted"].search(tag[3]):
             quote, depth = name, 1
     if not depth:
         parts.append(re.sub(r"\s+", " ", html[at:]))

@@ -20,7 +20,7 @@ from typing import Any
 
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers import exports, fields, markdown, messengers, reading
-from infinimem.importers.fields import Format, Skipped
+from infinimem.importers.fields import MARKS, Format, Skipped
 from infinimem.importers.reading import Source
 from infinimem.markdown.characters import clean_text
 from infinimem.model import CURRENT, Located, Move, Plan, Receipt, Turn
@@ -52,7 +52,6 @@ _BUILT_IN = (*_OURS, "slack", *_TEXTS, "markdown")
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
 _JSON_NAME = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz|\.xz)?\Z", re.IGNORECASE)
 _DAY = re.compile(r" \d{4}-\d\d-\d\d\Z")
-_KEPT_BY_MODEL = re.compile(r"/\.claude/projects/[^/]+/memory/|/\.codex/memories/")
 _SHOWN = 8
 _LEADING = 64  # lines of a log that may come before the first one that tells whose it is
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
@@ -112,7 +111,7 @@ class Import:
         if self.wanted not in (None, "markdown", kind):
             to_do = "leave --format out, and it is recognised"
             raise ImportFormatError(f"{source.name} is not {self.wanted}: {to_do}")
-        if self.wanted is None and _NO_NOTE.match(source.head):
+        if self.wanted is None and MARKS["no note"].match(source.head):
             to_do = "save its text, or have the program export JSON"
             raise ImportFormatError(f"{source.name} is a web page, or another program's document: {to_do}")
         if (kind := self.wanted or kind) == "mail":
@@ -127,7 +126,7 @@ class Import:
         title = (
             Path(self.stem).name if any(os.access(up / ".obsidian", os.F_OK) for up in path.parents) else None
         )
-        role = "assistant" if _KEPT_BY_MODEL.search(path.as_posix()) else "user"
+        role = "assistant" if MARKS["kept by model"].search(path.as_posix()) else "user"
         return kind, markdown.turns(text, self.stem, self.skipped, title, role=role)
 
     def _of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -224,7 +223,7 @@ def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format
         raise first
     why = ""
     if isinstance(first, dict) and not wanted:
-        why = next((_NO_CHATS[keys] for keys in _NO_CHATS if first.keys() >= set(keys)), "")
+        why = next((told for keys, told in fields.TOLD["no_chats"] if first.keys() >= set(keys)), "")
     if kind and not (why and kind == "openai"):  # which takes what has a role or a sender, and a text
         return kind, known[kind], chain(leading, values)
     asked, to_do = wanted or "of a known format", 'write one {"role": …, "content": …} a line to import it'
@@ -277,24 +276,7 @@ def _digest(*parts: str | None) -> bytes:
     return blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-# ── what looks like a format and is not ─────────────────────────────────────────────────────────
-
-_NO_NOTE = re.compile(
-    r"\s*(?:<!--.*?-->\s*|<\?xml[^>]*>\s*)*<(?:!doctype html|html|head|body)\b"
-    r"|\{\\rtf|%PDF-|BEGIN:VC|---\n(?:.*?\n)??excalidraw-plugin:",
-    re.IGNORECASE | re.DOTALL,
-)
-_SLACK = "one file of a Slack export: give the export's folder or zip"
-_ANOTHER = "another file of an export: give conversations.json, or the zip as it came"
-_NO_CHATS = {
-    **dict.fromkeys((("team_id", "profile"), ("members", "created"), ("ts", "type", "text")), _SLACK),
-    **dict.fromkeys((("chatgpt_plus_user",), ("conversation_id", "is_anonymous")), _ANOTHER),
-    ("uuid", "full_name", "email_address"): _ANOTHER,
-    ("guild", "channel"): 'a Discord export, which is not read: write one {"role": …, "content": …} a line',
-    ("header", "title", "time", "products"): "My Activity of another program: ask Takeout for Gemini Apps",
-    ("about", "chats"): "an export of Telegram without messages: export again with the chats",
-}
-"""Keys of records that tell what a JSON file is, and what to give instead."""
+# ── what an import brings ───────────────────────────────────────────────────────────────────────
 
 
 @dataclass

@@ -23,6 +23,7 @@ from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 from infinimem.errors import ImportFormatError
+from infinimem.importers.fields import MARKS
 from infinimem.importers.messengers import SLACK_LISTS, is_mail, slack_files
 from infinimem.store.folders import is_inside, located
 
@@ -43,17 +44,6 @@ _PACKED: Mapping[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7zX
 ENDINGS = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".eml", ".html", ".mbox")
 """Of files that hold what was said or noted."""
 PACKED = (".zip", ".gz", ".xz", ".zst")
-
-_READ = re.compile(
-    r"(?:.*/)?(?:"
-    r"conversations(?:-\d+)?\.json"  # ChatGPT, Claude
-    r"|memories\.json|projects\.json|(?:memories|projects)/[\w-]+\.json"  # Claude
-    r"|_chat\.txt|[^/]*WhatsApp[^/]*\.txt"
-    r"|result\.json"  # Telegram
-    r"|(?:Gemini|Gemini Apps|Bard)/My ?Activity\.json"  # Google Takeout
-    r"|[^/]+\.mbox"
-    r")"
-)
 
 
 @dataclass(frozen=True)
@@ -161,7 +151,8 @@ def _parts(archive: ZipFile, name: str, skipped: Counter[str]) -> Iterator[Sourc
         raise ImportFormatError(
             f"{name} holds a path that leads elsewhere ({outside[:60]!r}): it is no export"
         )
-    parts = slack_files(names) or [member for member in sorted(names) if _READ.fullmatch(member)]
+    known = filter(MARKS["read of zip"].fullmatch, sorted(names))
+    parts = slack_files(names) or list(known)
     if not parts:
         raise ImportFormatError(f"{name} holds no export that is known: unpack it and name the folder")
     if sum(archive.getinfo(part).file_size for part in parts) > MAX_FILE:

@@ -16,8 +16,7 @@ from itertools import pairwise
 from textwrap import wrap
 
 from infinimem import tokens
-from infinimem.grounding.claims import claims
-from infinimem.grounding.sentences import asks, common_terms, tells_of_past, without_code
+from infinimem.grounding.sentences import asks, claims, common_terms, tells_of_past, without_code
 from infinimem.index.search import searcher
 from infinimem.model import Retrieved
 from infinimem.store.view import View

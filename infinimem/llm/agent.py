@@ -224,9 +224,13 @@ class Desk:
         for number in [number for number in there if number not in left][:-ANSWERED]:
             self._files.remove(_path(number), durable=False)
         number = max(there, default=0)
-        for some in self._portions([key for key in keys if key not in covered]):
-            number += 1
-            left[number] = self._written(AgentTask(number, keys=tuple(some)))
+        known = {key: one for key in keys if key not in covered and (one := kept(self._file(key)))}
+        for _, alike in groupby(known, key=lambda key: known[key].sections["Instructions"]):
+            size = {key: tokens.count(known[key].sections["Material"]) for key in alike}
+            for portion in tokens.packed([*size], ROOM, size.__getitem__):
+                for some in (portion[at : at + TOGETHER] for at in range(0, len(portion), TOGETHER)):
+                    number += 1
+                    left[number] = self._written(AgentTask(number, keys=tuple(some)))
         return list(left.values())
 
     def take(self, number: int | None = None, after: int | None = None) -> AgentTask | None:
@@ -314,13 +318,6 @@ class Desk:
         if not data:
             raise UsageError(f"{reply.detail or 'no part is answered'}; its keys are {', '.join(names)}")
         return {int(name): json.dumps(part, ensure_ascii=False) for name, part in data.items()}
-
-    def _portions(self, keys: Sequence[str]) -> Iterator[list[str]]:
-        known = {key: one for key in keys if (one := kept(self._file(key)))}
-        for _, some in groupby(known, key=lambda key: known[key].sections["Instructions"]):
-            size = {key: tokens.count(known[key].sections["Material"]) for key in some}
-            for portion in tokens.packed([*size], ROOM, size.__getitem__):
-                yield from (portion[at : at + TOGETHER] for at in range(0, len(portion), TOGETHER))
 
     # ── files ───────────────────────────────────────────────────────────────────────────────────
 

@@ -20,7 +20,7 @@ from math import inf
 from typing import Any
 
 from infinimem import tokens
-from infinimem.grounding.claims import find_duplicates
+from infinimem.grounding.sentences import find_duplicates
 from infinimem.model import CURRENT, Finding, Located
 from infinimem.operations import checks
 from infinimem.operations.git import uncommitted

@@ -17,7 +17,7 @@ from typing import Literal
 
 from infinimem import law
 from infinimem.errors import LibraryError, UsageError
-from infinimem.grounding.claims import is_repetition
+from infinimem.grounding.sentences import is_repetition
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import CURRENT, INBOX, Located, Move, Plan, Receipt
 from infinimem.store import spec, withheld

@@ -72,7 +72,9 @@ class Transport(httpx2.BaseTransport):
             raise ModelUnavailable(f"{host} answers with more than {self._largest >> 20} MiB; check base_url")
         if body.count(b"[") + body.count(b"{") > _LISTS:
             raise ModelUnavailable(f"{host} answers with JSON that holds too many lists; check base_url")
-        fields["retry-after"] = _capped(fields.get("retry-after", ""))
+        wait = fields.pop("retry-after", "")
+        with suppress(ValueError):  # a date, or what is no number, asks for nothing
+            fields["retry-after"] = str(min(float(wait), _LONGEST_WAIT))
         answer = httpx2.Response(exchange.status, headers=httpx2.Headers(fields, "latin-1"), content=body)
         self._read(answer)
         return answer
@@ -141,13 +143,6 @@ class _Response(HTTPResponse):
         if self.fp.peek(1) and isinstance(exchange, _Exchange):
             exchange.begun = True
         super().begin()
-
-
-def _capped(seconds: str) -> str:
-    """Return what a server asks to wait, within reason; a date, or what is no number, asks for nothing."""
-    with suppress(ValueError):
-        return str(min(float(seconds), _LONGEST_WAIT))
-    return ""
 
 
 def _proxy(url: str) -> tuple[httpx2.Proxy | None, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from infinimem import law, tokens
-from infinimem.grounding.claims import is_repetition, unsupported
+from infinimem.grounding.sentences import is_repetition, unsupported
 from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document

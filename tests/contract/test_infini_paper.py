@@ -12,7 +12,7 @@ from scripted import ids
 
 from infinimem import Turn, open_memory
 from infinimem.errors import SettingsError
-from infinimem.evaluation.spec import parse_all
+from infinimem.evaluation.model import parse_all
 from infinimem.memory import Memory
 from infinimem.model import Move, Plan
 from infinimem.settings import configuration

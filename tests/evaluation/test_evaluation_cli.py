@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import Shell
 from evaluation_data import locomo_file
-from fake_server import chat, refuse, serve
+from fake_server import Say, chat, refuse, serve
+
+from infinimem.evaluation.datasets import NAMES
 
 
 @pytest.fixture
@@ -135,3 +144,54 @@ def test_a_run_that_goes_on_or_is_repeated_asks_nothing_twice(
         assert {path.name for path in (shell.library / "two").iterdir()} == {"run-1", "run-2"}
         shutil.copytree(shell.library / "o/replies", shell.library / "copied/replies")
         assert shell(*command[:-1], "copied").code == 0 and len(server.requests) == 3 * asked
+
+
+def _table(folder: Path) -> dict[str, Any]:
+    found = json.loads((folder / "report.json").read_text())["methods"]
+    return {
+        name: {key: one[key] for key in ("mean", "categories", "querying")} for name, one in found.items()
+    }
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.soak)])
+def test_a_run_that_is_killed_gives_the_same_table(
+    kills: int, tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No call is made twice but those that were under way at a kill, one for each thread."""
+    draw = random.Random(kills)
+
+    def answer(request: Mapping[str, Any]) -> Say:
+        mark = sum(map(ord, json.dumps(request["messages"])))
+        told = {"answer": f"To Lisbon {mark % 3}.", "cites": [], "reason": "", "correct": mark % 2 == 0}
+        return replace(chat(json.dumps(told)), wait=0.03)
+
+    words = f"-q bench locomo --data {data} --methods bm25,grep,none --answerer small --jobs 1 --yes --out"
+    command = [sys.executable, "-m", "infinimem", *words.split()]
+    with serve(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        subprocess.run([*command, tmp_path / "whole"], check=True, capture_output=True)
+        once = [json.dumps(request) for request in server.requests]
+        assert len(once) == len(set(once)) > 20
+        server.requests.clear()
+        killed = 0
+        while killed < kills:
+            with subprocess.Popen([*command, tmp_path / "killed"], stdout=subprocess.DEVNULL) as run:
+                first = len(server.requests)
+                while run.poll() is None and len(server.requests) == first and draw.random() < 0.99:
+                    time.sleep(0.02)  # also before the first call
+                time.sleep(draw.uniform(0, 0.3 * 20 / kills / 4))
+                killed += run.poll() is None
+                run.kill()
+            if run.returncode == 0:
+                break
+        subprocess.run([*command, tmp_path / "killed"], check=True, capture_output=True)
+    asked = [json.dumps(request) for request in server.requests]
+    assert set(asked) == set(once) and len(asked) - len(once) <= killed
+    assert killed == kills and _table(tmp_path / "killed") == _table(tmp_path / "whole")
+
+
+def test_the_list_tells_of_every_data_set(shell: Shell) -> None:
+    rows = [line.split("\t") for line in shell("bench", "--list").out.splitlines()]
+    assert rows[0] == ["name", "measures", "file", "size", "licence"]
+    assert [row[0] for row in rows[1:]] == list(NAMES) and all(all(row) for row in rows)
+    shell("bench", "locomo").failed(2, "name a data set and, with --data, its official file; --list tells")

@@ -12,9 +12,9 @@ import pytest
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
-from infinimem.evaluation.datasets.exports import NOT_MENTIONED
+from infinimem.evaluation.datasets.dialogues import NOT_MENTIONED
 from infinimem.evaluation.metrics import HITS
-from infinimem.evaluation.model import Benchmark, Case, Found
+from infinimem.evaluation.model import Case, DataSet, Found
 from infinimem.importers import read_turns
 
 LOCOMO = [
@@ -79,7 +79,7 @@ FACTS = [
 
 @pytest.fixture
 def cases(tmp_path: Path) -> Callable[..., list[Case]]:
-    def read(data: Benchmark, records: Any, limit: int | None = None) -> list[Case]:
+    def read(data: DataSet, records: Any, limit: int | None = None) -> list[Case]:
         path = tmp_path / "data.json"
         path.write_text(json.dumps(records))
         return list(data.cases(path, limit))
@@ -93,7 +93,7 @@ def found(*turns: str, text: str = "", tokens: int = 600) -> Found:
 
 def test_names() -> None:
     assert [benchmark(name).name for name in NAMES] == list(NAMES)
-    with pytest.raises(UsageError, match="use one of locomo, longmemeval"):
+    with pytest.raises(UsageError, match="use one of locomo, locomo-plus, longmemeval"):
         benchmark("locom")
     with pytest.raises(UsageError, match="locomo only"):
         benchmark("longmemeval", Path("audit.json"))
@@ -222,13 +222,13 @@ class TestFactConsolidation:
         ("locomo", [1], "no object"),
         ("locomo", [{"qa": []}], "no 'conversation'"),
         ("locomo", [{"conversation": {}, "qa": []}], "without sessions"),
-        ("locomo", [LOCOMO[0] | {"qa": [{"question": "?", "category": 6}]}], "no category 1 to 5"),
-        ("locomo", [LOCOMO[0] | {"qa": [{"question": "?", "category": []}]}], "no category 1 to 5"),
-        ("locomo", [LOCOMO[0] | {"qa": ["?"]}], "no list of objects"),
+        ("locomo", [LOCOMO[0] | {"qa": [{"question": "?", "category": 6}]}], "is not as locomo has it"),
+        ("locomo", [LOCOMO[0] | {"qa": [{"question": "?", "category": []}]}], "is not as locomo has it"),
+        ("locomo", [LOCOMO[0] | {"qa": ["?"]}], "is not as locomo has it"),
         ("longmemeval", [FACTS[0]], "no 'question_id'"),
         ("longmemeval", [longmemeval("q") | {"haystack_sessions": 1}], "no list of sessions"),
         ("longmemeval", [longmemeval("q") | {"haystack_sessions": []}], "nothing to import"),
-        ("factconsolidation", [FACTS[0] | {"answers": []}], "not an answer for each question"),
+        ("factconsolidation", [FACTS[0] | {"answers": []}], "is not as factconsolidation has it"),
         ("factconsolidation", [FACTS[0] | {"context": 1}], "no text and questions"),
     ],
 )

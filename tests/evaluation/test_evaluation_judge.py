@@ -114,5 +114,5 @@ def test_a_judge_that_tells_nothing_apart_is_told(
     means: tuple[float, ...], questions: int, words: str | None
 ) -> None:
     """Seen with a model of 135M parameters, which passed all that it was shown."""
-    told = indifferent({str(number): mean for number, mean in enumerate(means)}, questions)
+    told = indifferent({str(at): {"passed": one, "graded": questions} for at, one in enumerate(means)})
     assert (told is None) if words is None else (words in str(told))

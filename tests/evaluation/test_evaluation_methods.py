@@ -12,9 +12,8 @@ from cases import each
 from evaluation_data import case
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.methods import Embedders, Making, Means, method
-from infinimem.evaluation.model import Method
-from infinimem.evaluation.spec import NAMES, parse, parse_all
+from infinimem.evaluation.methods import Embedders, Making, Method, method
+from infinimem.evaluation.model import NAMES, parse, parse_all
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task
@@ -74,12 +73,12 @@ def spending() -> Spending:
 
 @pytest.fixture
 def make(tmp_path: Path, spending: Spending) -> Any:
-    making: dict[int, Making] = {}  # of a keeper one
+    making: dict[tuple[int, int], Making] = {}  # of two models one
 
     def maker(text: str, keeper: LLM | None = None, answerer: LLM | None = None) -> Method:
-        models = (Metered(llm or OfflineClient(), spending) for llm in (keeper, answerer, None))
-        means = Means(tmp_path / "work", *models, Embedders("lexical"), spending)
-        return method(parse(text), means, making.setdefault(id(keeper), Making(means)))
+        first, second = (Metered(llm or OfflineClient(), spending) for llm in (keeper, answerer))
+        made = Making(tmp_path / "work", first, second, Embedders("lexical"), spending)
+        return method(parse(text), making.setdefault((id(keeper), id(answerer)), made))
 
     return maker
 
@@ -166,6 +165,7 @@ def test_methods_that_read_alike_made_libraries_make_one(
         ("chunk=1000", [["D:0", "D:1", "D:2", "D:3", "D:4", "D:5"]]),
         ("top=1", [["D:2"]]),
         ("chunk=1:top=1", [["D:2"]]),
+        ("chunk=30:top=1:prune=1", [["D:2"]]),
     ],
 )
 def test_dense_ranks_chunks_of_whole_turns(keys: str, turns: list[list[str]], make: Any) -> None:

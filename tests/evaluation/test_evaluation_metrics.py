@@ -13,6 +13,7 @@ from cases import each
 
 from infinimem.errors import ModelError
 from infinimem.evaluation import metrics
+from infinimem.llm.offline import tell
 
 WORDS = "the cat sat on a mat and dogs ran to the painted fences in 2023 while running cats".split()
 
@@ -132,7 +133,7 @@ class TestAnswers:
     def test_ways_to_say_nothing(self, text: str) -> None:
         assert metrics.says_nothing(text) and not metrics.says_nothing("self-care")
         asked = {"answer": text, "kind": "unanswerable", "expected": []}
-        assert metrics.strict(asked)["correct"], "the offline judge takes the same ways"
+        assert tell.strict(asked)["correct"], "the offline judge takes the same ways"
 
     def test_nothing_in_common_is_zero(self) -> None:
         for given, expected in (("", "cat"), ("dog", "cat")):

@@ -1,18 +1,26 @@
-"""Public data sets, read as their official files are, each with its own rules of scoring."""
+"""Public data sets, read as their official files are, each with its own rules of scoring: a row of sets.toml
+for people, and one of `benchmark` for the program."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.datasets.exports import Beam, FactConsolidation, LoCoMo, LongMemEval
-from infinimem.evaluation.datasets.notes import Notes
-from infinimem.evaluation.model import Benchmark
+from infinimem.evaluation.datasets import abilities, dialogues, reading
+from infinimem.evaluation.model import Answered, DataSet, Load, Retrieval
 
-NAMES = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "beam", "notes")
+ABOUT: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    files(__package__).joinpath("sets.toml").read_text("utf-8")
+)
+"""What each measures, its official file, size and licence."""
+NAMES = tuple(ABOUT)
 
 
-def benchmark(name: str, corrections: Path | None = None, split: str | None = None) -> Benchmark:
+def benchmark(name: str, corrections: Path | None = None, split: str | None = None) -> DataSet:
     """Return a data set by one of `NAMES`; UsageError if there is none, or it is given what it does not take.
 
     `corrections` is a published audit of LoCoMo's labels; `split` is "dev" or "held", of notes alone.
@@ -23,10 +31,26 @@ def benchmark(name: str, corrections: Path | None = None, split: str | None = No
         raise UsageError(f"only notes is split: leave --split out for {name}")
     if corrections is not None and name != "locomo":
         raise UsageError(f"corrections are known for locomo only: leave them out for {name}")
-    if name.startswith("longmemeval"):
-        return LongMemEval(name)
-    if name == "locomo":
-        return LoCoMo(corrections)
-    if name == "notes":
-        return Notes(split or "dev")
-    return Beam() if name == "beam" else FactConsolidation()
+    chats = (dialogues.longmemeval, reading.by_session, reading.by_words)
+    tasks = (abilities.memoryagentbench, abilities.found_answers, abilities.task_words)
+    facts = partial(abilities.memoryagentbench, only="factconsolidation")
+    loader = partial(dialogues.locomo, corrections=corrections)
+    how: Mapping[str, tuple[Load, Retrieval, Answered]] = {
+        "locomo": (loader, reading.by_turn(512, 1024, 2048), dialogues.locomo_words),
+        "locomo-plus": (dialogues.locomo_plus, reading.by_turn(512, 1024, 2048), reading.unscored),
+        "longmemeval": chats,
+        "longmemeval-mix": chats,
+        "memoryagentbench": tasks,
+        "factconsolidation": (facts, *tasks[1:]),
+        "beam": (dialogues.beam, reading.by_turn(1024, 2048, 4096, 8192), reading.unscored),
+        "personamem": (abilities.personamem, reading.unscored, reading.by_choice),
+        "precisionmembench": (abilities.precisionmembench, abilities.precise, reading.unscored),
+        "perltqa": (dialogues.perltqa, reading.by_session, reading.by_words),
+        "dialsim": (dialogues.dialsim, reading.unscored, reading.by_choice),
+        "notes": (
+            partial(abilities.notes, split=split or "dev"),
+            abilities.by_section,
+            reading.unscored,
+        ),
+    }
+    return DataSet("notes-held" if split == "held" else name, *how[name])

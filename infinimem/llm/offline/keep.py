@@ -12,17 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib import resources
 from itertools import pairwise
 from pathlib import PurePath
 from textwrap import wrap
 from typing import Any, NamedTuple
 
 from infinimem.grounding.sentences import (
-    any_of,
     common_terms,
     day_of,
     listed,
+    patterns,
     sentences,
     settled,
     tells_of_past,
@@ -40,17 +39,7 @@ NO_TOPIC = "#"
 """The topic of an entry that is to be sorted with others: a heading without words."""
 
 
-def _patterns() -> dict[str, re.Pattern[str]]:
-    text = (resources.files("infinimem.llm.offline") / "english.txt").read_text(encoding="utf-8")
-    rows = re.findall(r"^([a-z ]+?)  +(.+(?:\n .+)*)", text.partition("\n\n")[2], re.MULTILINE)
-    joined = {name: re.sub(r"\n\s+", "", pattern) for name, pattern in rows}
-    return {
-        name: re.compile(re.sub("%([a-z ]+)%", lambda named: any_of(named[1]), pattern), re.IGNORECASE)
-        for name, pattern in joined.items()
-    }
-
-
-ENGLISH = _patterns()
+ENGLISH = patterns("infinimem.llm.offline", "english.txt")
 _BLOCK = re.compile(r"\n\s*\n|(?<=[.!?;|])[^\S\n]*\n|\n(?=\s*(?:[-*+•‣◦]|\(?\d{1,6}[.):])\s)")
 """Between paragraphs, items of a list, and rows that end like sentences."""
 _BULLET = re.compile(r"\A\s*[-*+•‣◦]\s+")

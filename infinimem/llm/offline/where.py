@@ -61,7 +61,8 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
     people = short_names(facts)
     telling = (content_words(fact_text(fact["text"])) for fact in facts)
     words = [{word.term: word for word in own if fold(word.surface) not in people} for own in telling]
-    known = [(title, _heads(title)) for title in titles if not is_month(title)]
+    parts = {title: map(content_terms, re.split(r" and | & |, ", title)) for title in titles}
+    known = [(t, {terms[-1] for terms in parts[t] if terms}) for t in parts if not is_month(t)]
     homes = [next((title for title, heads in known if not heads.isdisjoint(own)), "") for own in words]
     days = [(fact.get("time") or "")[:10] for fact in facts]
     nouns = _nouns(words, days)
@@ -75,11 +76,6 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
     for fact, title in zip(facts, homes, strict=True):
         groups.setdefault(title or month(fact.get("time")), []).append(fact)
     return groups
-
-
-def _heads(title: str) -> set[str]:
-    parts = map(content_terms, re.split(r" and | & |, ", title))
-    return {terms[-1] for terms in parts if terms}
 
 
 def _nouns(words: Sequence[Mapping[str, Word]], days: Sequence[str]) -> dict[str, list[int]]:

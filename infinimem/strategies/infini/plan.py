@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from infinimem import law, tokens
-from infinimem.grounding.claims import find_duplicates, is_repetition
+from infinimem.grounding.sentences import find_duplicates, is_repetition
 from infinimem.index.search import searcher
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.llm.tasks import shown as line_of

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from infinimem import terms, tokens
-from infinimem.grounding import claims
+from infinimem.grounding import sentences
 from infinimem.llm.base import LLM, Task
 from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.markdown.document import Document, plain_title
@@ -116,7 +116,7 @@ _BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "
 
 def unsupported(text: str, origins: Sequence[str], people: Iterable[str] = ()) -> list[str]:
     """What the origins, or `people` for "I" and "you", do not bear out; or that no word is shared."""
-    missing = claims.unsupported(text, [*origins, *people])
+    missing = sentences.unsupported(text, [*origins, *people])
     if not missing and set(terms.tokens("\n".join(origins))).isdisjoint(terms.tokens(text)):
         return ["no word in common"]
     return missing

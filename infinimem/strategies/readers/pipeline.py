@@ -20,6 +20,7 @@ rounds without news are its section 3.4), arXiv 2606.10677.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -40,7 +41,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import text_start
 from infinimem.model import CURRENT, Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.operations.provenance import replaced_by
-from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS, slug
+from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
 from infinimem.store.view import View, archive_of
 from infinimem.strategies.readers.shown import best_partitions, shown
 from infinimem.tools import Result, Toolbox
@@ -277,12 +278,12 @@ class Search:
             yield new
 
     def _catalog(self) -> list[dict[str, Any]]:
-        nearest = sorted(searcher(self._view).documents(self._question, TITLES))
-        titles = ((name, self._view.document(name).title) for name in nearest)
-        says = (
-            (name, "" if slug(title).startswith(name.rpartition("/")[2]) else title) for name, title in titles
-        )
-        return [{"told": [" ".join(filter(None, both))]} for both in says]
+        rows = []
+        for name in sorted(searcher(self._view).documents(self._question, TITLES)):
+            title = self._view.document(name).title
+            says_it = re.sub(r"[\W_]+", "-", title.casefold()).startswith(name.rpartition("/")[2])
+            rows.append({"told": [name if says_it else f"{name} {title}".rstrip()]})
+        return rows
 
     def _ends(self, data: Mapping[str, Any]) -> bool:
         """Take in what a reply says; return whether it is the last."""

@@ -23,7 +23,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from infinimem import tokens
-from infinimem.grounding.claims import claims
+from infinimem.grounding.sentences import claims
 from infinimem.llm.base import CUT, LLM, in_order
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.model import AGAIN, Candidate, Evidence, Located, Plan

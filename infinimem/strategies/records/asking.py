@@ -19,8 +19,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from infinimem.grounding.claims import is_repetition, unsupported
-from infinimem.grounding.sentences import sentences
+from infinimem.grounding.sentences import is_repetition, sentences, unsupported
 from infinimem.law import latest
 from infinimem.llm.base import CUT, LLM, Reply, Task, in_order
 from infinimem.llm.tasks import TEXT, list_of, task

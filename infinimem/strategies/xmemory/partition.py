@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from infinimem.grounding.claims import unsupported
+from infinimem.grounding.sentences import unsupported
 from infinimem.index.vectors import DIGITS
 from infinimem.llm.base import in_order
 from infinimem.llm.tasks import TEXT, task
