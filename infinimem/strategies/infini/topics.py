@@ -141,7 +141,12 @@ def cut(text: str, limit: int) -> list[str]:
 
 def fact(entry: Entry) -> dict[str, str | None]:
     """An entry as data (llm/tasks.py, shape `fact`), with speaker, `when` and label where it has them."""
-    told = {"id": str(entry.seq), "time": entry.time, "source": entry.source, "text": entry.text}
+    told = {
+        "id": str(entry.seq),
+        "time": entry.known_time or None,
+        "source": entry.source,
+        "text": entry.text,
+    }
     return told | {key: entry.fields[key] for key in ("speaker", "when", "label") if key in entry.fields}
 
 
