@@ -19,7 +19,7 @@ from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import folders, strategies
-from infinimem.store.external_edits import DOUBLED, differences, tracked
+from infinimem.store.external_edits import differences, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
@@ -30,7 +30,9 @@ from infinimem.store.spec import EVIDENCE, TOPICS
 from infinimem.store.view import View, is_hidden
 
 _NOTE = "takes back receipt "
-_WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undated", "undone", "removed", DOUBLED)
+_WRITTEN = tuple(
+    "added stamped edited pinned unpinned renumbered cites undated undone removed doubled".split()
+)
 """How the reason of a row begins whose line the receipt itself wrote or took out."""
 _BY_HAND = ("deleted", "moved by hand")
 """Reasons of rows that tell what a person had done before."""

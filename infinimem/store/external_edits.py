@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from infinimem.errors import UsageError
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, parse_entry, resigned
 from infinimem.model import BUFFERS, Entry, Located, ReceiptRow
+from infinimem.store.line_map import reading
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
 from infinimem.store.receipts import Tale, tales_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS, block_of
@@ -91,7 +94,9 @@ def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> Ext
     left: list[Located] = []
     for seq, places in doubled.items():
         if is_merged or _is_told(places, tales[seq], not blocks <= {own}):
-            left += [place for place in places if place not in (standing := _standing(places, tales[seq]))]
+            left += [
+                place for place in places if place not in (standing := _left_standing(places, tales[seq]))
+            ]
             places = standing
         kept[seq] = _original(places, seen.get(seq))
         if seq in entries:  # a turn that somebody copied is no other turn: `doctor` names it
@@ -141,7 +146,7 @@ def _is_told(places: Sequence[Located], tale: Tale, is_shared: bool) -> bool:
     return is_shared and len(docs) == len(places) and docs <= {*BUFFERS, *chain.from_iterable(tale.steps)}
 
 
-def _standing(places: Sequence[Located], tale: Tale) -> list[Located]:
+def _left_standing(places: Sequence[Located], tale: Tale) -> list[Located]:
     """Return where a line stands of which a merge left several: once, or once for each side that edited it.
 
     It stands as somebody edited it, else where the latest receipt put it.
@@ -243,9 +248,8 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         done.quoted.append(before)
         done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "edited"))
         if line.entry.source != "human":
-            phrased = {key: value for key, value in line.entry.fields.items() if key != "by"}
             place = position(line)
-            old[place], new[place] = line.entry, replace(line.entry, source="human", fields=phrased)
+            old[place], new[place] = line.entry, of_person(line.entry)
     for copy in edits.copies:
         own, first = (new.get(position(line), line.entry) for line in (copy, edits.kept[copy.seq]))
         known = {own.seq, *(first.origin if own.text == first.text else ())}
@@ -267,6 +271,68 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         rest = document.lacking([line for line in edits.left if line.doc_id == doc_id])
         done.documents[doc_id] = None if doc_id not in BUFFERS and is_emptied(rest, HEADER_KEYS) else rest
     return done
+
+
+def of_person(entry: Entry) -> Entry:
+    """Return a line as a person's own."""
+    return replace(without(entry, "by"), source="human")
+
+
+def without(entry: Entry, key: str) -> Entry:
+    """Return a line without a field of its signature."""
+    return replace(entry, fields={name: value for name, value in entry.fields.items() if name != key})
+
+
+def rewrite(view: View, lines: Iterable[tuple[Located, Entry]], why: str) -> Rendered:
+    """Have lines read as these entries do; the receipt quotes them as they were."""
+    done, instead = Rendered(), dict[str, dict[int, str]]()
+    for place, entry in lines:
+        line = resigned(place.entry, entry)
+        instead.setdefault(place.doc_id, {})[place.seq] = line
+        done.quoted.append(place.entry.line)
+        done.rows.append(ReceiptRow(place.seq, place.doc_id, place.doc_id, why))
+        done.removed.append((place.seq, place.entry.line))
+        done.added.append((place.seq, line))
+    done.documents |= {doc_id: reading(view.document(doc_id), new) for doc_id, new in instead.items()}
+    return done
+
+
+def edit(view: View, seq: int, text: str) -> Rendered:
+    """Have a fact say something else, on one line, as a person's own."""
+    place = _standing(view, seq)
+    return rewrite(view, [(place, replace(of_person(place.entry), text=_person_text(text)))], "edited")
+
+
+def pin(view: View, seq: int, pinned: bool) -> Rendered:
+    """Pin a fact, or free it."""
+    place = _standing(view, seq)
+    new = without(place.entry, "pin")
+    if pinned:
+        new = replace(new, fields={**new.fields, "pin": "yes"})
+    return rewrite(view, [(place, new)], "pinned" if pinned else "unpinned")
+
+
+def write(view: View, doc_id: str, text: str, time: str, next_seq: Callable[[], int]) -> Rendered:
+    """Put a fact of a person's, on one line, at the end of a document of facts."""
+    text = _person_text(text)
+    if doc_id not in live(view):
+        raise UsageError(f"{doc_id} is no topic; choose one, or CURRENT")
+    line = format_entry(seq := next_seq(), text, time=time, source="human")
+    document = view.document(doc_id).insert([line])
+    return Rendered({doc_id: document}, [ReceiptRow(seq, "-", doc_id, "added")], [(seq, line)])
+
+
+def _standing(view: View, seq: int) -> Located:
+    place = view.entry(seq)
+    if place is None or place.doc_id not in live(view):
+        raise UsageError(f"{seq} is no fact that stands")
+    return place
+
+
+def _person_text(text: str) -> str:
+    if not (text := one_line(clean_text(text))):
+        raise UsageError("the text is empty; to take a fact out, forget it")
+    return text
 
 
 def _given(edits: ExternalEdits, first_seq: int) -> dict[Position, int]:

@@ -31,7 +31,7 @@ from infinimem.store.withheld import ASKED
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.topics import Account, Topic, entries_of, size, title_of
-from infinimem.strategies.records.asking import Asker, Data
+from infinimem.strategies.records.asking import Asker, Data, seq_of
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
 
@@ -67,9 +67,6 @@ PART = replace(PLAN, variables=PLAN.variables | {"parting"})
 
 COMPARE = task("compare", "groups problems", 2048, "tell:compare", superseded=list_of(old=TEXT, new=TEXT))
 """Which facts newer ones outdate. `groups`: [{"heading", "facts"}], facts that are near to each other."""
-
-
-# ── rewrite (prompt B) ──────────────────────────────────────────────────────────────────────────
 
 
 def rewrite(view: View, asker: Account, count: int) -> tuple[Topic, ...]:
@@ -133,7 +130,16 @@ class Planner:
         if left and self._asks:
             self.asker.note(f"plan: {Reason('MISSING', tuple(entry.seq for entry in entries_of(left)))}")
         strays = self._nearest(left) if self._offer else [Route("", one.title, (one,)) for one in left]
-        return self._united([*routes, *strays])
+        given, by_id = set[str](), dict[str, Route]()
+        for route in (*routes, *strays):  # one a document; equal titles are one, also of one that exists
+            doc_id = route.doc_id or ids.get(normalised(route.title))
+            if doc_id is None:
+                by_name = f"{TOPICS}{of.slugify(route.title)}"
+                doc_id = by_name if by_name in self._open else of.new_id(route.title, self._view, given)
+                ids[normalised(route.title)] = doc_id
+            first = by_id.setdefault(doc_id, replace(route, doc_id=doc_id, topics=()))
+            by_id[doc_id] = replace(first, topics=(*first.topics, *route.topics))
+        return tuple(replace(route, topics=of.joined(route.topics)) for route in by_id.values())
 
     def _planned(self, topics: Sequence[Topic], depth: int) -> list[Route]:
         """Plan in chunks that fit a call; halves where one is too large, or no reply can be read."""
@@ -206,26 +212,12 @@ class Planner:
                 routes.append(Route(doc_id, title_of(doc_id, view), (replace(topic, entries=(entry,)),)))
         return routes
 
-    def _united(self, routes: Iterable[Route]) -> tuple[Route, ...]:
-        """Return one route a document, with its id; equal titles are one, also of one that exists."""
-        given, ids = set[str](), {title: doc_id for doc_id, title in self._open.items()}
-        by_id: dict[str, Route] = {}
-        for route in routes:
-            doc_id = route.doc_id or ids.get(normalised(route.title))
-            if doc_id is None:
-                by_name = f"{TOPICS}{of.slugify(route.title)}"
-                doc_id = by_name if by_name in self._open else of.new_id(route.title, self._view, given)
-                ids[normalised(route.title)] = doc_id
-            first = by_id.setdefault(doc_id, replace(route, doc_id=doc_id, topics=()))
-            by_id[doc_id] = replace(first, topics=(*first.topics, *route.topics))
-        return tuple(replace(route, topics=of.joined(route.topics)) for route in by_id.values())
-
 
 def _items(named: Mapping[str, Topic], titled: bool, data: Data) -> list[Data]:
     """Return the items of a reply, with those facts in place of topics that it names nowhere; a topic that
     was given a title, as all are where `titled`, and is left out is a new document."""
     told = {name for item in data["assign"] for name in item["fact_ids"]}
-    alone = set(map(of.seq_of, told))
+    alone = set(map(seq_of, told))
     facts = {name: [str(e.seq) for e in topic.entries if e.seq not in alone] for name, topic in named.items()}
     left = [
         {"doc_id": None, "new_title": topic.title, "fact_ids": [name]}
@@ -265,9 +257,6 @@ def open_documents(
     return dict(sorted(titles.items()))
 
 
-# ── compare (section 3.3: recency, user before AI) ──────────────────────────────────────────────
-
-
 def claim(seq: int, by: int, why: Why) -> Move:
     """Return that a line may go to the archive of the document that the plan will tell, for another."""
     return Move(seq, f"{TOPICS}x", why=why, by=by)
@@ -282,11 +271,23 @@ def compare(
     said_again = find_duplicates(entry for _, entry in sorted(pool.items()))
     claims = {seq: claim(seq, by, "duplicate") for seq, by in said_again if {seq, by} & incoming.keys()}
     entries = [entry for seq, entry in sorted(pool.items()) if seq not in claims]
+
+    def may_outdate(at: int, other: int) -> bool:
+        """Whether the law would let one of two go for the other, and they were not said in one breath."""
+        new, old = entries[at], entries[other]
+        if set(new.origin).intersection(old.origin):
+            return False
+        if not law.is_newer(new, old, view.entry):
+            new, old = old, new
+        move = claim(old.seq, new.seq, "superseded")
+        reason = law.archive_refusal(move, old, view.entry(new.seq), view.entry, same=is_repetition)
+        return reason is None or reason.code in ASKED
+
     groups = near_groups(
         [sorted(query_terms(entry.text)) for entry in entries],
         NEAREST,
         {at for at, entry in enumerate(entries) if entry.seq in incoming},
-        lambda one, other: _may_outdate(entries[one], entries[other], view),
+        may_outdate,
     )
     unmended: list[Reason] = []
     topics = [Topic(str(n), tuple(entries[at] for at in group)) for n, group in enumerate(groups, 1)]
@@ -339,16 +340,6 @@ def near_groups(
     return [those for _, those in sorted(members.items()) if len(those) > 1]
 
 
-def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
-    """Whether the law would let one of two lines go for the other, and they were not said in one breath."""
-    if set(one.origin).intersection(other.origin):
-        return False
-    new, old = (one, other) if law.is_newer(one, other, view.entry) else (other, one)
-    move = claim(old.seq, new.seq, "superseded")
-    reason = law.archive_refusal(move, old, view.entry(new.seq), view.entry, same=is_repetition)
-    return reason is None or reason.code in ASKED
-
-
 def _outdated(
     topics: Sequence[Topic], incoming: Collection[int], view: View, asker: Asker
 ) -> tuple[list[Move], Sequence[Reason]]:
@@ -357,7 +348,7 @@ def _outdated(
     def read(data: Data, wrong: list[Reason]) -> list[Move]:
         claims: list[Move] = []
         for item in data["superseded"]:
-            old, new = of.seq_of(item["old"]), of.seq_of(item["new"])
+            old, new = seq_of(item["old"]), seq_of(item["new"])
             if old is None or old not in shown:
                 wrong.append(Reason("UNKNOWN", (), item["old"][:20]))
             elif new is None or new not in shown or new == old:
@@ -384,8 +375,18 @@ def allowed(
     left = {move.seq: move for move in claims}
     lines = sorted({*run, *left})
     withheld: list[Withheld] = []
+
+    def followed(move: Move) -> Move:
+        """Return a claim with the survivor at the end of its chain; in a circle one that goes as well."""
+        seen = {move.seq}
+        while move.by is not None and move.by in left and move.by not in seen:
+            seen.add(move.by)
+            step = left[move.by]
+            move = replace(move, by=step.by, why=step.why if move.why == "duplicate" else move.why)
+        return move
+
     while True:
-        final = {seq: _followed(move, left) for seq, move in left.items()}
+        final = {seq: followed(move) for seq, move in left.items()}
         moves = tuple(final.get(seq) or Move(seq, f"{TOPICS}x") for seq in lines)
         verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_repetition)
         if not verdict.withheld:
@@ -396,13 +397,3 @@ def allowed(
         for item in alone or verdict.withheld:
             withheld.append(item)
             del left[item.move.seq]
-
-
-def _followed(move: Move, claims: Mapping[int, Move]) -> Move:
-    """A claim with the survivor at the end of its chain; in a circle one that goes as well."""
-    seen = {move.seq}
-    while move.by is not None and move.by in claims and move.by not in seen:
-        seen.add(move.by)
-        step = claims[move.by]
-        move = replace(move, by=step.by, why=step.why if move.why == "duplicate" else move.why)
-    return move
