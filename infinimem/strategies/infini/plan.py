@@ -14,7 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cmp_to_key, partial
 from itertools import islice
 from typing import Any
 
@@ -362,7 +362,9 @@ def _outdated(
         _, withheld = allowed(read(data, wrong), incoming, view)
         return wrong + [item.reason for item in withheld if item.reason.code not in ASKED]
 
-    groups = [{"heading": topic.title, "facts": [*map(of.brief, topic.entries)]} for topic in topics]
+    age = cmp_to_key(lambda one, other: 1 if law.is_newer(one, other, view.entry) else -1)
+    told = [(topic.title, sorted(topic.entries, key=age)) for topic in topics]
+    groups = [{"heading": title, "facts": [*map(of.brief, entries)]} for title, entries in told]
     data, wrong = asker.ask_checked(COMPARE, {"groups": groups}, check)
     return (read(data, []) if data is not None else []), wrong
 
