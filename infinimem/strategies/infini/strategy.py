@@ -387,7 +387,7 @@ class _Unit:
         if self.titles is not None:
             known = replace(self, titles=[*dict.fromkeys([*self.titles, *_topics(first.entries)])])
         concerned = _concerned(turns, first.mendable, problems) or turns
-        again = known._reply(concerned, context, people, problems)
+        again = known._reply(concerned, context if concerned[0] == turns[0] else (), people, problems)
         if again.failure:
             return again if first.failure else _settled(first, _Drawn())
         return _settled(_Drawn() if first.failure else first, again)
