@@ -19,7 +19,7 @@ from urllib.parse import urljoin
 from playwright.sync_api import sync_playwright
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
-SIZE = {"width": 960, "height": 600}
+SIZE = {"width": 1200, "height": 760}
 PAGES = {"home": "/", "topic": "/doc/topics/home", "fact": "/fact/250"}
 
 
@@ -39,7 +39,6 @@ def main() -> None:
             str(library),
             "--json",
             "web",
-            "--read-only",
         ]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:

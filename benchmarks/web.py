@@ -112,14 +112,12 @@ def pages(root: Path) -> dict[str, list[str]]:
     view = open_memory(root, model="offline").view
     ids = [quote(one) for one in view.ids()]
     said = [quote(one) for one in view.ids("evidence")]
-    seqs = list(view.lines.places) if view.initialised else []
+    seqs = [place.seq for scope in ("kept", "evidence") for place in view.entries(scope)]
     found = {
         "home": ["/"],
         "topics": ["/topics", f"/topics?from={max(1, len(ids) - 30)}"],
         "document": [f"/doc/{one}" for one in ids],
         "search": [f"/search?q={'+'.join(two)}" for two in zip(WORDS, [*PLACES, *WORDS], strict=False)],
-        "map": ["/map"],
-        "recall": [f"/recall?prompt=where+is+the+{word}+in+{place}" for word in WORDS for place in PLACES],
     }
     if view.initialised:
         found |= {

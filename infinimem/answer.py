@@ -19,8 +19,7 @@ from infinimem.operations.provenance import replaced_by
 from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, STANDING
 from infinimem.strategies.readers.pipeline import ARC, Search, Trace
 
-QUOTED = 3
-"""Lines that are cited where a model made up its citations."""
+QUOTED = 3  # lines that are cited where a model made up its citations
 LINE_LENGTH = 2000
 """Characters of one line that are shown, about; a document pasted as one message must not fill the prompt."""
 _HEADING = re.compile(r"#{1,6}(?:\s|\Z)")

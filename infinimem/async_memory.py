@@ -1,7 +1,4 @@
-"""`Memory` for programs that run an event loop: each method does its work in a thread.
-
-A call that is cancelled goes on in its thread to its end.
-"""
+"""`Memory` for programs that run an event loop: each method in a thread, to its end even if cancelled."""
 
 from __future__ import annotations
 
@@ -80,6 +77,9 @@ class AsyncMemory(AsyncReader[Memory]):
     leave = _in_thread(Memory.leave)
     retry = _in_thread(Memory.retry)
     record = _in_thread(Memory.record)
+    write = _in_thread(Memory.write)
+    edit = _in_thread(Memory.edit)
+    pin = _in_thread(Memory.pin)
     consolidate = _in_thread(Memory.consolidate)
     preview = _in_thread(Memory.preview)
     repeat = _in_thread(Memory.repeat)
@@ -92,6 +92,7 @@ class AsyncMemory(AsyncReader[Memory]):
     rename = _in_thread(Memory.rename)
     receipts = _in_thread(Memory.receipts)
     history = _in_thread(Memory.history)
+    changes = _in_thread(Memory.changes)
     blame = _in_thread(Memory.blame)
     review = _in_thread(Memory.review)
     decide = _in_thread(Memory.decide)

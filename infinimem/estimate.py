@@ -16,8 +16,7 @@ from infinimem.store.view import View
 _TOOLS, _ROUND = 300, 768
 """Of the agent: descriptions of its tools, and what it is shown at first; an ordinary question takes two
 requests, of which one is the answer."""
-_TURN = 40
-"""Tokens of a turn."""
+_TURN = 40  # tokens of a turn
 _OFFERED, _SUMMARIES, _SEARCHES = 200, 50, 4
 """Documents of which a model is told to select, and to search; requests of a search that answers nothing."""
 

@@ -15,17 +15,12 @@ from datetime import datetime
 from infinimem.markdown.characters import normalised
 from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason, Withheld
 
-ARCHIVE_SHARE = 0.2
-"""Of a run's lines, how many may be archived without approval (docs/FORMAT.md)."""
-ARCHIVE_FLOOR = 3
-"""So many always may: a share of a handful of lines means nothing."""
-MAX_NAME = 200
-"""Bytes of a part of a document's id: file systems take 255, and ".md" comes behind it."""
+ARCHIVE_SHARE = 0.2  # of a run's lines, how many may be archived without approval (docs/FORMAT.md)
+ARCHIVE_FLOOR = 3  # so many always may: a share of a handful of lines means nothing
+MAX_NAME = 200  # bytes of a part of a document's id: file systems take 255, and ".md" comes behind it
 
-Line = tuple[int, str]
-"""A seq and the bytes of its line."""
-Lookup = Callable[[int], Located | None]
-"""Finds a line anywhere in the library by its seq."""
+Line = tuple[int, str]  # a seq and the bytes of its line
+Lookup = Callable[[int], Located | None]  # finds a line anywhere in the library by its seq
 
 
 def conserved(
@@ -44,8 +39,7 @@ def conserved(
     ]
 
 
-Same = Callable[[Entry, Entry], bool]
-"""Tells whether a line says what another one says; grounding.sentences.is_repetition knows."""
+Same = Callable[[Entry, Entry], bool]  # whether a line says what another one says (is_repetition)
 
 
 @dataclass(frozen=True)

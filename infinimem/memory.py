@@ -39,16 +39,15 @@ if TYPE_CHECKING:
 
     from infinimem.importers.exports import Message
     from infinimem.llm.agent import Desk
+    from infinimem.operations.as_of import FactChanges
     from infinimem.operations.forget.forget import Forgotten, Renamed
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
     from infinimem.strategies.base import Event as Tick
     from infinimem.strategies.base import Plans
 
-Progress = Callable[[int, int], None]
-"""Called with the turns done and the turns to do."""
-PORTION = 1000
-"""Turns that are held at once while a strategy works on them."""
+Progress = Callable[[int, int], None]  # called with the turns done and the turns to do
+PORTION = 1000  # turns that are held at once while a strategy works on them
 
 
 class Observed(tuple[Located, ...]):
@@ -79,19 +78,15 @@ def open_memory(
     """Open a memory folder, or any folder of notes.
 
     Args:
-        model: a model's name, "offline", or what answers in its place; None takes the settings', else
-            "offline". A ready `openai.OpenAI` or `AzureOpenAI` asks the model that the settings name.
-        strategy: the name of the system that keeps it; None takes infinimem.toml.
+        model: a model's name, "offline", or what answers in its place (an `openai.OpenAI` asks the model that
+            the settings name); None takes the settings', else "offline".
+        strategy, embedder: by name; None takes infinimem.toml. An embedder may be given itself.
         create: make the folder a library if it is not one.
         clock: gives the time; injected by tests and reproducible runs.
-        embedder: what gives texts vectors, by name ("lexical", "static", "minilm", "openai") or itself; None
-            takes the settings'.
         trust: let infinimem.toml decide where text goes, though nobody ran `infinimem trust`.
         read_only: refuse every write.
 
-    Raises:
-        LibraryError: no such folder (and `create` is false).
-        UsageError: no such strategy or embedder, or a setting is wrong.
+    Raises LibraryError where there is no such folder, UsageError for a name or setting that is none.
     """
     kept_by = spec_of(strategy).name if strategy is not None else None
     if create:
@@ -127,24 +122,17 @@ class Memory(Reader):
         """Stop watching the folder; all that was written is on disk without it, and later calls work."""
         self.library.fresh.stop()
 
-    # ── writing: record, ask the strategy for plans, apply them, consolidate if due ─────────────
-
     def observe(
         self, turns: Iterable[Turn | Message], progress: Progress | None = None, max_tokens: int | None = None
     ) -> Observed:
-        """Record turns and extract entries from them, and from turns that are still pending.
+        """Record turns, in order, and extract entries from them, and from turns that are still pending.
 
-        Args:
-            turns: what was said, in order; messages of a chat, too (`{"role": …, "content": …}`, as
-                OpenAI's and Anthropic's APIs have them). Of these the text of users and assistants counts.
-            progress: called with how far it is.
-            max_tokens: make no further call once so many tokens are spent; the other turns stay pending.
+        Messages of a chat count, too (`{"role": …, "content": …}`): the text of users and assistants. Once
+        `max_tokens` are spent the other turns stay pending.
 
-        Returns:
-            The new entries, where they stand in CURRENT (or already in a topic); of a strategy that keeps
-            records, the turns that have one now. `unanswered` tells of which turns there are none because no
-            answer of the model was of use; they stay pending. With the model "agent" turns are only recorded
-            (see `tasks`).
+        Returns the new entries, where they stand; of a strategy that keeps records, the turns that have one
+        now. Of turns in `unanswered` no answer of the model was of use; they stay pending. With the model
+        "agent" turns are only recorded (see `tasks`).
 
         Raises:
             UsageError: a turn is empty, its time is no time, or a message is none; nothing is recorded.
@@ -179,26 +167,31 @@ class Memory(Reader):
         done: set[int] = set()
         if self.by_agent and upto is None:
             return new
-        with self._extracting, _pending_kept():
-            view = self.view
-            pending = [seq for seq in view.pending(self.llm.name) if upto is None or seq <= upto]
-            if pending and upto is None and self._tick("append", view):
+        try:
+            with self._extracting:
                 view = self.view
-            for at in range(0, len(pending), PORTION):
-                portion = pending[at : at + PORTION]
-                if not view.uncited(portion):
-                    continue
-                for attempt in self._drive(partial(self._observing, portion), view):
-                    if isinstance(attempt.outcome, Applied):
-                        held = [seq for put in attempt.plan.records for seq in put.origin]
-                        new.update(dict.fromkeys((*(one.seq for one in attempt.outcome.added), *held)))
-                        done.update(attempt.plan.empty, held, *(add.origin for add in attempt.plan.adds))
-                        if upto is None and self._tick("due", attempt.outcome.view):
-                            self.library.adopt_edits()
-                            attempt.outcome = replace(attempt.outcome, view=self.view)
-                    view = attempt.outcome.view
-                    if progress:
-                        progress(len(done), len(pending))
+                pending = [seq for seq in view.pending(self.llm.name) if upto is None or seq <= upto]
+                if pending and upto is None and self._tick("append", view):
+                    view = self.view
+                for at in range(0, len(pending), PORTION):
+                    portion = pending[at : at + PORTION]
+                    if not view.uncited(portion):
+                        continue
+                    for attempt in self._drive(partial(self._observing, portion), view):
+                        if isinstance(attempt.outcome, Applied):
+                            held = [seq for put in attempt.plan.records for seq in put.origin]
+                            new.update(dict.fromkeys((*(one.seq for one in attempt.outcome.added), *held)))
+                            done.update(attempt.plan.empty, held, *(add.origin for add in attempt.plan.adds))
+                            if upto is None and self._tick("due", attempt.outcome.view):
+                                self.library.adopt_edits()
+                                attempt.outcome = replace(attempt.outcome, view=self.view)
+                        view = attempt.outcome.view
+                        if progress:
+                            progress(len(done), len(pending))
+        except ModelUnavailable as error:
+            raise type(error)(
+                f"{error}; what was said is recorded and drawn from at the next call"
+            ) from error
         return new
 
     def _observing(self, portion: Sequence[int], view: View) -> Plans:
@@ -244,6 +237,25 @@ class Memory(Reader):
                 return
             plans.close()
 
+    def write(self, doc_id: str, text: str) -> Receipt:
+        """Add a line of a person's own to a topic, or to CURRENT; UsageError if it is neither, or no text."""
+        from infinimem.store.external_edits import write
+
+        now = self.library.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        return self.library.by_hand(lambda view, next_seq: write(view, doc_id, text, now, next_seq))
+
+    def edit(self, seq: int, text: str) -> Receipt:
+        """Have a fact say something else, in a person's words; UsageError if none stands, or no text."""
+        from infinimem.store.external_edits import edit
+
+        return self.library.by_hand(lambda view, _: edit(view, seq, text))
+
+    def pin(self, seq: int, pinned: bool = True) -> Receipt:
+        """Keep a fact from being archived without approval, or no longer; UsageError as of `edit`."""
+        from infinimem.store.external_edits import pin
+
+        return self.library.by_hand(lambda view, _: pin(view, seq, pinned))
+
     def unanswered(self) -> Mapping[int, Unanswered]:
         """Return the turns about which no answer of the model was of use, by seq. They are asked about at the
         next call that extracts, three times by one model."""
@@ -261,16 +273,10 @@ class Memory(Reader):
         self.library.mark(dict.fromkeys(self.view.tried, AGAIN))
 
     def consolidate(self, max_tokens: int | None = None) -> Receipt | None:
-        """Sort the buffer into topics now, due or not.
+        """Sort the buffer into topics now, due or not; return the receipt, None if there was nothing to do.
 
-        Returns the receipt of the consolidation (of the split or merge that followed, if only those
-        happened); None if there was nothing to do. Once `max_tokens` are spent no further call is made; what
-        was applied stays.
-
-        Raises:
-            NotALibrary: the folder was not made a library.
-            ModelUnavailable: the buffer, or what is left of it, stays as it is.
-            ReplyAwaited: the agent is the model, and has `tasks`.
+        Once `max_tokens` are spent no further call is made; what was applied stays, as with ModelUnavailable.
+        Raises ReplyAwaited where the agent is the model, and has `tasks`; NotALibrary.
         """
         self.library.demand_initialised()
         if self.by_agent:
@@ -286,8 +292,6 @@ class Memory(Reader):
         self.library.adopt_edits()
         receipts = self._tick("consolidate", self.view)
         return receipts[0] if receipts else None
-
-    # ── the agent as the model ──────────────────────────────────────────────────────────────────
 
     @cached_property
     def tasks(self) -> Desk:
@@ -324,12 +328,8 @@ class Memory(Reader):
 
     def repeat(self, receipt: str) -> tuple[str, ...]:
         """Repeat a consolidation from the library as it stood, of kept replies alone, and return the ids of
-        documents that came out other than then.
-
-        Raises:
-            UsageError: there is no such receipt, or another strategy or model made it.
-            ModelUnavailable: replies are gone, or a later receipt of the same call was named.
-        """
+        documents that came out other than then. UsageError for a receipt that is none, or another model's;
+        ModelUnavailable if replies are gone, or a later receipt of the same call was named."""
         from infinimem.operations.as_of import before, changed
 
         client = self.llm if self.llm.name == OFFLINE else Cached(self.llm.silent(), self._replies())
@@ -343,12 +343,7 @@ class Memory(Reader):
 
     def rebuild(self, progress: Progress | None = None, max_tokens: int | None = None) -> tuple[Receipt, ...]:
         """Derive anew what the strategy derived: all of its records, or the headings and summaries of topics;
-        return the receipts.
-
-        Raises:
-            NotALibrary: the folder was not made a library.
-            ModelUnavailable: what was done stays; the next `observe` goes on with what is pending.
-        """
+        return the receipts. After ModelUnavailable what was done stays, and `observe` goes on."""
         self.library.demand_initialised()
         self._demand_model("to rebuild")
         with self._spending(max_tokens):
@@ -400,14 +395,12 @@ class Memory(Reader):
     def _day(self) -> str:
         return self.library.clock().astimezone(UTC).date().isoformat()
 
-    # ── looking back ────────────────────────────────────────────────────────────────────────────
-
     def at(self, moment: str) -> Reader:
-        """Return the library as it stood, for asking, at a seq ("41"), a time ("2025-03-03",
+        """Return the library as it stood, for asking, at a seq ("41"), a time ("2025-03-03", "7d",
         "2025-03-03T14:05Z") or a receipt's id; UsageError if it is none of these."""
         from infinimem.operations import as_of
 
-        past = as_of.as_of(self.view, as_of.moment(self.view, moment))
+        past = as_of.as_of(self.view, as_of.moment(self.view, moment, self.library.clock()))
         return self._over(lambda: past)
 
     def _siblings(self) -> tuple[Reader, ...]:
@@ -420,6 +413,13 @@ class Memory(Reader):
     def receipts(self) -> tuple[Receipt, ...]:
         """Return all receipts, oldest first."""
         return self.library.receipts()
+
+    def changes(self, span: str | None = None) -> FactChanges:
+        """Return which facts a receipt changed (None: the newest), or became other between two moments
+        ("2025-03-01..2025-03-08", "7d.." until now), and the receipts of that time; UsageError as of `at`."""
+        from infinimem.operations import as_of
+
+        return as_of.changes(self.view, span, self.library.clock())
 
     def history(self, seq: int) -> tuple[Event, ...]:
         """Return the story of a line: who said it, what each receipt did, where it is now, what came of it.
@@ -435,16 +435,10 @@ class Memory(Reader):
 
         return blame(self.view, doc_id, line, self.library.seen_lines())
 
-    # ── looking after the library ───────────────────────────────────────────────────────────────
-
     def undo(self, receipt: str | None = None, together: bool = False) -> tuple[Receipt, ...]:
         """Take a receipt back ("journal/0007-consolidate-3f9ac1", "7-3f9ac1", "7"; None: the newest), as a
         new transaction, `together` with later ones that lean on it; return the receipts of what was done.
-
-        Raises:
-            UsageError: there is no such receipt, or the number is that of several.
-            LibraryError: it cannot be undone, or others lean on it; the message says which.
-        """
+        UsageError if there is none, or several; LibraryError, which says why, if it cannot be undone."""
         from infinimem.llm.agent import RUN
         from infinimem.operations.undo import undo
 
@@ -465,15 +459,9 @@ class Memory(Reader):
     ) -> Forgotten:
         """Take lines out for good, with what they were extracted from and all that was extracted from that.
 
-        Args:
-            seqs: lines by number.
-            match: lines in which this pattern occurs (RE2, any case; what is none is taken literally).
-            source: all lines of a source ("user", "AI", "tool", "human").
-            session: all turns of a session; with `source` those of the source.
-            dry_run: only tell which lines would go.
-
-        Raises:
-            UsageError: a number that no line has, or not one of `seqs`, `match`, and `source` or `session`.
+        They are named in one way: by number; by a pattern that occurs in them (RE2, any case; what is none is
+        taken literally); or by a source ("user", "AI", "tool", "human"), a session, or both. UsageError for
+        a number that no line has. With `dry_run` it only tells which lines would go.
         """
         from infinimem.index.grep import compile_pattern
         from infinimem.operations.forget.forget import forget, preview_forget
@@ -488,12 +476,8 @@ class Memory(Reader):
 
     def rename(self, name: str, new: str) -> Renamed:
         """Give a topic, a session's evidence or a model's own file another name, in receipts too; it may be
-        one that only receipts still name. The file's name is the slug of the new one.
-
-        Raises:
-            UsageError: it is none of these, or the new name is none, or taken.
-            LibraryError: the disk refused.
-        """
+        one that only receipts still name. The file's name is the slug of the new one. UsageError if it is
+        none of these, or the new name is none, or taken."""
         from infinimem.operations.forget.forget import rename
 
         return rename(self.library, name, new)
@@ -551,11 +535,3 @@ class Memory(Reader):
         from infinimem.operations.doctor import repair
 
         return repair(self.library)
-
-
-@contextmanager
-def _pending_kept() -> Iterator[None]:
-    try:
-        yield
-    except ModelUnavailable as error:
-        raise type(error)(f"{error}; what was said is recorded and drawn from at the next call") from error

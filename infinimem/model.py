@@ -80,6 +80,11 @@ class Entry:
         return self.fields.get("role") or _ROLES[self.source]
 
     @property
+    def known_time(self) -> str:
+        """When it was said, else when it was recorded; "" if neither is known."""
+        return self.time or self.fields.get("observed", "")
+
+    @property
     def pinned(self) -> bool:
         """Whether a person forbade to archive it without approval."""
         return "pin" in self.fields
@@ -102,9 +107,6 @@ class Located:
     @property
     def text(self) -> str:
         return self.entry.text
-
-
-# ── plans: what a strategy proposes ─────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -154,8 +156,7 @@ class Derived:
     summary: str
     origin: tuple[int, ...]
     """Seqs that the text describes."""
-    title: str = ""
-    """What the document is called from now on; "" leaves it the name that it has."""
+    title: str = ""  # what the document is called from now on; "" leaves it the name that it has
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,7 @@ class Put:
 
     doc_id: str
     text: str | None
-    origin: tuple[int, ...] = ()
-    """Seqs of the evidence that this record is the first to hold."""
+    origin: tuple[int, ...] = ()  # seqs of the evidence that this record is the first to hold
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,7 @@ class RejectedReply:
 LEFT, AGAIN = "LEFT", "-"
 """In place of the kind of a failure: a person wants a turn left as it was said; or the count of tries
 ends, for there was an answer, or a person wants the model asked again."""
-TRIES = 3
-"""Calls of a person or program in which one model is asked about a turn, before it is given up."""
+TRIES = 3  # calls of a person or program in which one model is asked about a turn, before it is given up
 
 
 KINDS: Mapping[str, str] = {
@@ -242,14 +241,12 @@ class Plan:
     moves: tuple[Move, ...] = ()
     derived: tuple[Derived, ...] = ()
     records: tuple[Put, ...] = ()
-    empty: tuple[int, ...] = ()
-    """Evidence seqs in which there was nothing to keep."""
+    empty: tuple[int, ...] = ()  # evidence seqs in which there was nothing to keep
     refused: tuple[int, ...] = ()
     """Evidence seqs of which no entry was accepted: readers see these turns until an entry cites them."""
     unanswered: Mapping[int, str] = field(default_factory=dict)
     """Evidence seqs about which no answer was of use, and its kind: they stay pending."""
-    notes: tuple[str, ...] = ()
-    """What went wrong on the way and how it was mended; lines of the receipt."""
+    notes: tuple[str, ...] = ()  # what went wrong on the way and how it was mended; lines of the receipt
     rejected: tuple[RejectedReply, ...] = ()
     """Replies of a model that were refused on the way, whole or in part; the store keeps the newest."""
     withheld: tuple[Withheld, ...] = ()
@@ -300,12 +297,12 @@ class Receipt:
     files: tuple[tuple[str, str, str], ...]
     """(document id, sha256 before, sha256 after); "-" for a file that was not there."""
     notes: tuple[str, ...] = ()
-    quoted: tuple[str, ...] = ()
-    """Lines that a person edited or deleted, as they were before."""
-    high: int = 0
-    """The highest seq that was given by then; 0 if it is not known."""
-    suffix: str = ""
-    """What follows the op in its name, "-3f9ac1"; nothing in names of earlier versions."""
+    quoted: tuple[str, ...] = ()  # lines that a person edited or deleted, as they were before
+    high: int = 0  # the highest seq that was given by then; 0 if it is not known
+    suffix: str = ""  # what follows the op in its name, "-3f9ac1"; nothing in names of earlier versions
+
+    def __str__(self) -> str:
+        return f"{self.id} of {self.time[:10]}: {len(self.rows)} lines, {len(self.files)} files"
 
     @property
     def id(self) -> str:
@@ -315,9 +312,6 @@ class Receipt:
     def label(self) -> str:
         """What documents and notes call it: "7-3f9ac1"."""
         return f"{self.number}{self.suffix}"
-
-
-# ── results: what reading gives ─────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -341,8 +335,7 @@ class Retrieved:
     label: str | None = None
     physical: bool = False
     """Whether `text` is lines of the file with signatures; an entry's is only what was said."""
-    told: tuple[tuple[int, ...], ...] = ()
-    """Of a text of a document: the seqs that each of its lines tells."""
+    told: tuple[tuple[int, ...], ...] = ()  # of a text of a document: the seqs that each of its lines tells
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from infinimem.strategies.base import Strategy
 
 
-Spend = Callable[[int | None], AbstractContextManager[None]]
-"""For the time of a block: a cap of tokens, or None."""
-
-
 @dataclass(frozen=True)
 class Compared:
     """What one strategy makes of a question: the answer, all evidence shown for it, and milliseconds."""
@@ -49,7 +45,7 @@ class Reader:
         llm: Cached,
         make: Callable[[], Strategy],
         clock: Clock,
-        spend: Spend | None = None,
+        spend: Callable[[int | None], AbstractContextManager[None]] | None = None,
     ) -> None:
         self.llm = llm
         self.tools = Toolbox(lambda: source().for_models)
@@ -112,19 +108,12 @@ class Reader:
         max_tokens: int | None = None,
         now: str | None = None,
     ) -> Answer:
-        """Collect evidence and answer from it, with citations. With the model "agent" the answer is the
-        evidence itself, for the agent answers.
+        """Collect evidence, of `sources` alone if given, and answer from it, with citations. With the model
+        "agent" the answer is the evidence itself, for the agent answers.
 
-        Args:
-            question: in plain words.
-            reader: one of the strategy's; None takes `[reader] name`.
-            sources: only evidence of these sources.
-            max_tokens: make no further call once so many tokens are spent.
-            now: the day of the question, ISO 8601; None takes the clock's.
-
-        Raises:
-            UsageError: an empty question, or no such reader.
-            ModelUnavailable: the model does not answer.
+        `reader` is one of the strategy's, None that of `[reader] name`; `now` the day of the question, ISO
+        8601, None that of the clock. Once `max_tokens` are spent no further call is made. UsageError for an
+        empty question, or no such reader; ModelUnavailable.
         """
         with self._spending(max_tokens):
             return self._ask(question, reader, sources, now)[0]

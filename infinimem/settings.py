@@ -8,9 +8,9 @@ trusts it (user_folders.py).
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,14 +23,13 @@ from infinimem.errors import FormatTooNew, SettingsError, escape, meant
 from infinimem.spec import DEFAULT, broken, plugins, strategies
 from infinimem.user_folders import SETTINGS as SETTINGS
 
-FORMAT = 1
-"""The format of the folder that this version reads and writes (docs/FORMAT.md)."""
+FORMAT = 1  # the format of the folder that this version reads and writes (docs/FORMAT.md)
 
 
 class HarmlessIf:
     """Marks a setting of which these values, or any, may act in a library that nobody trusted."""
 
-    def __init__(self, *values: str) -> None:
+    def __init__(self, *values: object) -> None:
         self.values = values
 
 
@@ -49,8 +48,7 @@ class Least(NamedTuple):
 T = TypeVar("T")
 Harmless = Annotated[T, HarmlessIf()]
 """A setting decides where keys, questions or conversations go, or what is run, unless it is marked so."""
-Portion = Annotated[int, HarmlessIf(), Least(1)]
-"""Tokens by which text is cut."""
+Portion = Annotated[int, HarmlessIf(), Least(1)]  # tokens by which text is cut
 Signed = Annotated[float, HarmlessIf(), Least(-math.inf)]
 
 
@@ -60,14 +58,12 @@ class ModelSettings:
 
     model: str | None = None
     base_url: str | None = None
-    timeout: float = 60.0
+    timeout: Annotated[float, HarmlessIf(*range(1, 601))] = 60.0
     """Seconds for one try: from looking up the server's name to the last byte of its reply."""
-    retries: int = 4
+    retries: Annotated[int, HarmlessIf(*range(11))] = 4
     """Repeats of a try that failed in transport (429, 5xx, no answer within `timeout`)."""
-    replies_days: float = 7.0
-    """How long replies are kept that nobody asks for again; 0 keeps none."""
-    replies_mb: float = 200.0
-    """What kept replies of a library may take, in MiB; the oldest go first."""
+    replies_days: float = 7.0  # how long replies are kept that nobody asks for again; 0 keeps none
+    replies_mb: float = 200.0  # what kept replies of a library may take, in MiB; the oldest go first
 
 
 LANGUAGES = """
@@ -80,8 +76,7 @@ tamil turkish yiddish
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """[search]: what is ranked first (docs/SEARCH.md). Each of the last five may be switched off by
-    itself."""
+    """[search]: what is ranked first (docs/SEARCH.md); each of the last five may be switched off."""
 
     language: Annotated[str, HarmlessIf(), OneOf(LANGUAGES.copy)] = "english"
     """Whose endings words are freed of; a change indexes anew."""
@@ -106,12 +101,9 @@ class EmbedderSettings:
 
     name: Annotated[str, HarmlessIf("lexical", "static"), OneOf(embedder_names)] = "lexical"
     """Words alone; local models; any server of OpenAI's protocol; or a package's."""
-    model: str | None = None
-    """openai: a name that the server knows."""
-    path: str | None = None
-    """static, minilm: the folder of a model on this machine."""
-    base_url: str | None = None
-    """openai: of the API; None takes OPENAI_BASE_URL, then OpenAI itself."""
+    model: str | None = None  # openai: a name that the server knows
+    path: str | None = None  # static, minilm: the folder of a model on this machine
+    base_url: str | None = None  # openai: of the API; None takes OPENAI_BASE_URL, then OpenAI itself
 
 
 def reader_names() -> tuple[str, ...]:
@@ -124,8 +116,7 @@ def reader_names() -> tuple[str, ...]:
 class ReaderSettings:
     """[reader]: how evidence is collected. Budgets are tokens."""
 
-    name: Annotated[str, HarmlessIf(), OneOf(reader_names)] = "auto"
-    """auto: the first of the strategy's."""
+    name: Annotated[str, HarmlessIf(), OneOf(reader_names)] = "auto"  # auto: the first of the strategy's
     agent: Harmless[Literal["answering", "paper"]] = "answering"
     """The agentic reader: whoever answers may ask for more, or one model searches and another answers."""
     max_iterations: Harmless[int] = 7
@@ -161,8 +152,7 @@ class HookSettings:
     recall: Harmless[Literal["first", "prompt", "start", "off"]] = "first"
     """first: once, at a session's first prompt; prompt: at its start and at each prompt; start: only at its
     start; off: never."""
-    budget: Portion = 800
-    """Tokens of the lines that are recalled."""
+    budget: Portion = 800  # tokens of the lines that are recalled
     daily_tokens: int = 200_000
     """Once the library's calls of a day took so many, hooks record and have no model draw from it."""
 
@@ -185,12 +175,10 @@ class Settings:
     """All groups, and the format number of the folder."""
 
     format: Harmless[int] = FORMAT
-    strategy: Annotated[str, HarmlessIf(), OneOf(strategies)] = DEFAULT
-    """Which system keeps the library."""
+    strategy: Annotated[str, HarmlessIf(), OneOf(strategies)] = DEFAULT  # which system keeps the library
     preset: Annotated[str, HarmlessIf(), OneOf(preset_names)] = ""
     """A set of values by name that the strategy brings; what is set beside it goes before them."""
-    git: bool = False
-    """Whether each receipt becomes a commit of the repository around the folder."""
+    git: bool = False  # whether each receipt becomes a commit of the repository around the folder
     block_ids: Harmless[bool] = False
     """Whether the line of an entry ends in its number as Obsidian's block id: ^41."""
     llm: ModelSettings = field(default_factory=ModelSettings)
@@ -334,28 +322,19 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
 
 
 def template(strategy: str | None = None) -> str:
-    """Return the infinimem.toml that `init` writes: every setting, commented out, with its default."""
-    chosen = {"format": FORMAT} | ({"strategy": strategy} if strategy else {})
-    lines = [
-        "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
-        "# [llm], [embedder], [memory_tool], models, daily_tokens and git count after `infinimem trust`"
-        " (docs/SECURITY.md).",
-    ]
-    for name, value in (defaults() | chosen).items():
-        group, _, key = name.rpartition(".")
-        if group and f"[{group}]" not in lines:
-            lines += ["", f"[{group}]"]
-        text = json.dumps("" if value is None else value, ensure_ascii=False)
-        lines.append(f"{'' if name in chosen else '# '}{key} = {text}")
-    return "\n".join(lines) + "\n"
+    """Return the infinimem.toml that `init` writes: the settings that people change, commented out."""
+    text = Path(__file__).with_name("template.toml").read_text(encoding="utf-8")
+    return re.sub("# strategy = .*", f'strategy = "{strategy}"', text) if strategy else text
 
 
-# ── the settings in force ───────────────────────────────────────────────────────────────────────
+def often() -> frozenset[str]:
+    """Return the settings that people change."""
+    return frozenset(parse_values(re.sub(r"(?m)^# (?=\w+ = )", "", template()).encode()))
+
 
 USER = "config.toml"
-LARGEST = 1 << 20
-"""Bytes of config.toml that are read."""
-EITHER = ("embedder.name", "notes.ignore")
+LARGEST = 1 << 20  # bytes of config.toml that are read
+EITHER = ("embedder.name", "notes.ignore", "llm.timeout", "llm.retries")
 """Harmless settings that config.toml may give, too."""
 VARIABLES: Mapping[str, tuple[str, ...]] = {
     "INFINIMEM_MODEL": ("llm.model",),

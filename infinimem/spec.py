@@ -20,8 +20,7 @@ from typing import Any
 
 from infinimem.errors import UsageError, meant
 
-DEFAULT = "infini"
-"""The strategy of a library that names none."""
+DEFAULT = "infini"  # the strategy of a library that names none
 
 MEMORIES = "memories/"
 """A model's own files, which no strategy keeps (docs/MEMORY_TOOL.md): no line of one is an entry."""
@@ -136,22 +135,18 @@ class StrategySpec:
 
     @property
     def live(self) -> tuple[str, ...]:
-        """Return the folders of what readers see by default."""
         return tuple(kind.folder for kind in self.kinds) or self.writes
 
     @property
     def record_folders(self) -> tuple[str, ...]:
-        """Return the folders of its records."""
         return (*(kind.folder for kind in self.kinds), self.archived)
 
     def kind_of(self, name: str) -> Kind | None:
-        """Return the kind of a record, by its id."""
         prefix = name.partition("-")[0]
         return next((kind for kind in self.kinds if kind.prefix == prefix), None)
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Return all folders that it keeps."""
         return tuple(dict.fromkeys((*self.writes, *self.live, self.archived)))
 
     @property

@@ -58,8 +58,7 @@ _WORD = re.compile(r"\w+")
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|re|ve|ll|d|t))$")
 _CONTRACTED = {"can't": "can", "won't": "will", "shan't": "shall"}
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
-_SHORT = 7
-"""Characters of a short commit hash: a longer one is found by so many."""
+_SHORT = 7  # characters of a short commit hash: a longer one is found by so many
 _HASH = re.compile(rf"[0-9a-f]{{{_SHORT},64}}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 

@@ -18,8 +18,6 @@ Script = Sequence[Answer] | Callable[[Mapping[str, Any]], Answer]
 
 
 class Call(NamedTuple):
-    """One recorded call."""
-
     task: str
     variables: Mapping[str, Any]
 

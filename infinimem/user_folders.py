@@ -20,8 +20,7 @@ from typing import Literal, NamedTuple
 from infinimem.errors import InfinimemError
 
 NAME = "infinimem"
-SETTINGS = "infinimem.toml"
-"""The file of a library's settings; a folder that has it is one."""
+SETTINGS = "infinimem.toml"  # the file of a library's settings; a folder that has it is one
 TRUST = "INFINIMEM_TRUST"
 """Paths that are trusted whatever their settings say, separated as in PATH. For CI and containers."""
 

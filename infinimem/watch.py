@@ -30,19 +30,17 @@ class DocumentChange:
     receipt: str = ""
 
 
-def watch(
-    memory: Memory, clock: Callable[[], float] = time.monotonic, *, signs: bool = True
-) -> Iterator[DocumentChange]:
-    """Report what changes from now on, as it happens; if it `signs`, what people typed is signed.
+def watch(memory: Memory, clock: Callable[[], float] = time.monotonic) -> Iterator[DocumentChange]:
+    """Report what changes from now on, as it happens; what people typed is signed.
     LibraryError if the folder cannot be read any more, or the library not be written."""
-    return _watch(memory, _stamps(memory), clock, signs)  # taken now, not at the first `next`
+    return _watch(memory, _stamps(memory), clock)  # taken now, not at the first `next`
 
 
 def _watch(
-    memory: Memory, before: Mapping[str, Stamp], clock: Callable[[], float], signs: bool
+    memory: Memory, before: Mapping[str, Stamp], clock: Callable[[], float]
 ) -> Iterator[DocumentChange]:
     fresh = memory.library.fresh
-    unsettled = clock() if signs else None  # somebody may have typed before anybody watched
+    unsettled: float | None = clock()  # somebody may have typed before anybody watched
     try:
         while True:
             left = PATIENCE if unsettled is None else unsettled + QUIET - clock()
@@ -51,7 +49,7 @@ def _watch(
             now = _stamps(memory)
             changes, at = list(_differences(before, now)), clock()
             before = now
-            if signs and any(change.doc_id.startswith((*BUFFERS, TOPICS)) for change in changes):
+            if any(change.doc_id.startswith((*BUFFERS, TOPICS)) for change in changes):
                 unsettled = at
             yield from changes
             if unsettled is not None and at - unsettled >= QUIET:

@@ -195,7 +195,7 @@ def test_each_operator_may_have_a_threshold_of_its_own() -> None:
     [
         ("split_unit", "no", "JSON_PARSE_FAIL", None),
         ("split_unit", "{}", "SCHEMA_FAIL", None),
-        ("merge_units", "", "JSON_PARSE_FAIL", None),
+        ("merge_units", "", "EMPTY", None),
         ("split_unit", {"do_split": True, "segments": [], "split_rationale": ""}, None, "TOO_FEW"),
         ("merge_units", {"summary": "", "keywords": ["k"], "salient_points": []}, None, "EMPTY"),
         (

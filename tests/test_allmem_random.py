@@ -17,7 +17,7 @@ from infinimem.strategies.allmem.spec import SEMANTIC, SURFACE, VERSION, AllmemS
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.records.asking import Descriptor
 from infinimem.strategies.records.record import Link, Record, Ref, record_id
-from infinimem.strategies.records.record_store import RecordStore, VectorIndex, changed, puts
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex, differing, puts
 from infinimem.testing import ScriptedLLM
 
 WORDS = "rome oslo chess tea cat dog car tram bread violin sea hill".split()
@@ -126,7 +126,7 @@ def run(seed: int) -> None:
             assert set(bank.out(name, SEMANTIC)) <= bank.records.keys() - {name}
     library.apply(Plan("consolidate", records=puts(library.bank(), bank)))
     again = library.bank()
-    assert changed(again, bank) == (), seed
+    assert differing(again.records, bank.records) == [], seed
     assert again.visible == bank.visible
     assert {name: again.render(name) for name in again.records} == {
         doc_id.split("/")[-1]: data.decode() for doc_id, data in library.files().items()

@@ -57,6 +57,8 @@ def notes(shell: Shell) -> Path:
         (["read", "til/tea"], "three minutes"),
         (["read", "./til/tea.md"], "three minutes"),
         (["ask", "How long do I steep tea?"], "three minutes"),
+        (["retrieve", "steep tea"], "three minutes"),
+        (["status"], "documents\t1"),
     ],
 )
 def test_what_only_looks_uses_the_folder_of_notes_and_says_so(
@@ -71,21 +73,59 @@ def test_what_only_looks_uses_the_folder_of_notes_and_says_so(
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("command", [["retrieve", "tea"], ["status"], ["log"], ["lint"]])
-def test_any_other_command_needs_a_library(shell: Shell, notes: Path, command: list[str]) -> None:
+@pytest.mark.parametrize("command", [["log"], ["lint"], ["history", "1"], ["undo"]])
+def test_what_looks_back_needs_a_library(shell: Shell, notes: Path, command: list[str]) -> None:
     shell(*command).failed(1, "there is no library")
 
 
 def test_it_is_not_said_of_what_was_named_or_where_it_shall_be_quiet(shell: Shell, notes: Path) -> None:
-    assert "no library" not in shell("ls", "--library", ".").err
-    assert "no library" not in shell("ls", "-q").err
+    assert "reading" not in shell("ls", "--library", ".").err
+    assert "reading" not in shell("ls", "-q").err
     assert shell("ls", "--library", ".").out == shell("ls", "-q").out != ""
 
 
-def test_a_default_library_that_is_there_goes_first(shell: Shell, notes: Path) -> None:
+READS = (["search", "tea"], ["retrieve", "tea"], ["ls"], ["status"], ["recall", "tea"])
+
+
+@pytest.mark.parametrize("mark", ["", ".obsidian", "logseq"])
+def test_a_folder_of_notes_goes_before_the_default_library(shell: Shell, notes: Path, mark: str) -> None:
     shell("add", "I have a cat.")
-    ran = shell("ls")
-    assert ("til/tea" in ran.out, "no library" in ran.err) == (False, False)
+    if mark:  # a vault may hold more of other files
+        (notes / mark).mkdir()
+        for number in range(9):
+            (notes / f"{number}.txt").touch()
+    before = shell.tree()
+    for command in READS:
+        assert f"not your default library: reading the notes in {notes}\n" in shell(*command).err
+    assert "til/tea" in shell("ls").out
+    assert shell("add", "I have a dog.").code == 0
+    assert shell.tree() == before
+
+
+def test_a_repository_with_a_readme_is_none_and_that_is_said_once(shell: Shell, notes: Path) -> None:
+    shell("add", "I have a cat.")
+    for number in range(2):
+        (notes / f"{number}.py").touch()
+    first = shell("search", "cat")
+    assert ("I have a cat" in first.out, first.err.count("--library .")) == (True, 1)
+    assert "--library ." not in shell("search", "cat").err
+
+
+@pytest.mark.parametrize(
+    "command", [["search"], ["grep"], ["retrieve"], ["ask"], ["recall"], ["--library", ".", "recall"]]
+)
+def test_what_finds_nothing_says_where_it_looked(shell: Shell, notes: Path, command: list[str]) -> None:
+    assert f"nothing is found in {notes}, which has 1 document\n" in shell(*command, "zebras").err
+
+
+def test_recall_reads_what_is_named_and_says_what_hooks_do_not(shell: Shell, tmp_path: Path) -> None:
+    shell("init", str(tmp_path / "mine"))
+    shell("--library", str(tmp_path / "mine"), "add", "I am allergic to hazelnuts.")
+    assert "hazelnuts" in shell("--library", str(tmp_path / "mine"), "recall", "lunch").out
+    shell("trust", str(tmp_path / "mine"), "--remove")
+    ran = shell("--library", str(tmp_path / "mine"), "recall", "lunch")
+    assert "hazelnuts" in ran.out
+    assert f"hooks do not read {tmp_path / 'mine'}" in ran.err
 
 
 def test_nobodys_home_is_searched_for_want_of_a_library(

@@ -203,7 +203,7 @@ def test_a_cap_holds_as_long_as_it_serves(library: Shell, monkeypatch: pytest.Mo
             memory.ask("Where?", "hybrid")
 
     monkeypatch.setattr(
-        "infinimem.mcp.server.make_server", lambda memory, trust, project, begin: served.append(memory)
+        "infinimem.mcp.server.make_server", lambda memory, trust, project: served.append(memory)
     )
     monkeypatch.setattr("infinimem.mcp.server.serve_stdio", serve)
     assert library("mcp", "--max-tokens", "0").code == 0

@@ -39,6 +39,21 @@ def test_init_touches_no_note_and_can_be_repeated(shell: Shell) -> None:
     assert shell.tree() == after
 
 
+def test_init_writes_the_settings_that_people_change_with_a_line_each(shell: Shell) -> None:
+    """Ten; uncommented as they stand they change nothing, and `config` shows these, `--all` the rest."""
+    shell("init")
+    file = shell.library / "infinimem.toml"
+    lines = file.read_text().splitlines()
+    named = [line for line in lines if re.match(r"# [a-z_]+ = ", line)]
+    assert (len(named), len(lines) < 40) == (10, True)
+    before = shell("--json", "config").json["settings"]
+    file.write_text("\n".join(line.removeprefix("# ") if line in named else line for line in lines))
+    shell("trust", "--yes")
+    after = shell("--json", "config").json["settings"]
+    assert [row["value"] or "" for row in after] == [row["value"] or "" for row in before]
+    assert len(shell("config").out.splitlines()) < 20 < len(shell("config", "--all").out.splitlines())
+
+
 def test_init_makes_the_folder_that_is_named(shell: Shell, tmp_path: Path) -> None:
     assert shell("init", "new/deep").out.strip() == str(shell.library / "new/deep")
     assert shell("--library", str(tmp_path / "other"), "init").code == 0

@@ -39,26 +39,40 @@ def test_a_client_lists_searches_remembers_asks_and_reads(tmp_path: Path) -> Non
     assert not [finding for finding in fresh.doctor() if finding.level == "error"]
 
 
-def test_to_connect_makes_no_library_and_to_remember_does(tmp_path: Path) -> None:
+def test_the_default_library_is_made_where_a_server_starts(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "infinimem", "mcp"]
     home = {**environment(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
     server = StdioServerParameters(command=line[0], args=line[1:], env=home, cwd=tmp_path)
 
     async def work(client: Any) -> None:
         assert len((await client.list_tools()).tools) == 8
-        assert not (await client.list_resources()).resources
-        for name, arguments in (
-            ("search", {"query": "cat"}),
-            ("list_docs", {}),
-            ("ask", {"question": "Who?"}),
-        ):
-            told = await client.call_tool(name, arguments)
-            assert told.is_error and texts(told).startswith("nothing is remembered yet: there is no library")
-        assert not (tmp_path / "data").exists()
+        assert not (await client.call_tool("search", {"query": "cat"})).structured_content["hits"]
         kept = await client.call_tool("remember", {"text": "Miso is allergic to fish."})
         assert kept.structured_content["seq"] == 1
         assert (tmp_path / "data/infinimem/default/infinimem.toml").is_file()
         assert "fish" in texts(await client.call_tool("search", {"query": "allergic"}))
+
+    drive(server, work)
+
+
+def test_over_a_folder_of_notes_only_what_works_is_offered_and_named(tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    (vault / ".obsidian").mkdir(parents=True)
+    (vault / "tea.md").write_text("# Tea\n\nSteep it for three minutes.\n")
+    line = [sys.executable, "-m", "infinimem", "--library", str(vault)]
+    done = subprocess.run(
+        [*line, "trust", "--yes"], env=environment(tmp_path), capture_output=True, text=True, check=True
+    )
+    assert "write" not in done.stdout + done.stderr
+    server = StdioServerParameters(command=line[0], args=[*line[1:], "mcp"], env=environment(tmp_path))
+
+    async def work(client: Any) -> None:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"search", "ask"} < names
+        assert "remember" not in names
+        for word in ("remember", "archive", "evidence", "forget"):
+            assert word not in client.instructions, word
+        assert "three minutes" in texts(await client.call_tool("search", {"query": "steep tea"}))
 
     drive(server, work)
 

@@ -293,7 +293,9 @@ def everything(memory: Memory) -> None:
     memory.retrieve("port"), memory.read("port?"), memory.ask("Which port?"), memory.compare("Which port?")
     memory.within("heron").retrieve("port"), memory.at("1").ask("Where?"), memory.chosen()
     memory.unanswered(), memory.leave(()), memory.retry()
-    memory.receipts(), memory.history(1), memory.blame("CURRENT"), memory.undo()
+    memory.receipts(), memory.history(1), memory.changes(), memory.blame("CURRENT"), memory.undo()
+    (row,) = memory.write("CURRENT", "Tea at four.").rows
+    memory.edit(row.seq, "Tea at five."), memory.pin(row.seq), memory.pin(row.seq, False)
     memory.review(), memory.decide(), memory.spent_today(), memory.status(), memory.doctor(), memory.repair()
     for tool in memory.tools:
         memory.tools.text(tool.name, {"query": "port", "pattern": "port", "doc_id": "CURRENT"})

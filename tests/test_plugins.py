@@ -103,7 +103,7 @@ def test_its_records_are_forgotten_blamed_and_kept_apart(tmp_path: Path, cli: Ru
 def test_its_settings_are_checked_shown_and_trusted_like_ours(tmp_path: Path, cli: Run) -> None:
     library = tmp_path / "m"
     cli("--strategy", "toy", "init", str(library))
-    assert "[toy]\n# longest = 80" in (library / "infinimem.toml").read_text()
+    assert "toy.longest\t80\tdefault" in cli("config", "--all").stdout
     (library / "infinimem.toml").write_text('strategy = "toy"\n[toy]\nlongest = "much"\n')
     assert cli("status", code=2).stderr == (
         f"error: {library}/infinimem.toml [toy]: longest = 'much'; a int is wanted\n"
@@ -193,7 +193,7 @@ def test_a_broken_package_is_told_in_one_line_and_hinders_nothing_else(
     for code, why, args in (
         (2, "raises:SPEC cannot be used: SystemExit: no licence", ("--strategy", "bad", "ls")),
         (2, "taken:SPEC cannot be used: its folder 'topics/' is another's", ("--strategy", "taken", "ls")),
-        (1, "none:E cannot be used: ModuleNotFoundError", ("--embedder", "bad", "search", "x")),
+        (2, "none:E cannot be used: ModuleNotFoundError", ("--embedder", "bad", "search", "x")),
         (2, "no:E cannot be used: ModuleNotFoundError", ("import", str(said), "--format", "bad")),
     ):
         told = cli(*args, code=code).stderr

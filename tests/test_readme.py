@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tomllib
+from itertools import chain
 from pathlib import Path
 
+import click
 import pytest
-from click.testing import CliRunner
 from fake_server import chat, serve
 
 from infinimem import open_memory
 from infinimem.cli.app import app
+from infinimem.cli.options import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -80,13 +84,69 @@ def test_the_commands_run(tmp_path: Path, page: str, section: str) -> None:
     assert "Lisbon" in done.stdout
 
 
-def test_commands_and_options_in_its_text_exist() -> None:
-    named = re.findall(r"`infinimem ([a-z]+)[^`]*`", README)
-    assert {"history", "undo", "trust", "bench"} <= set(named)
-    pages = [CliRunner().invoke(app, [command, "--help"]) for command in {*named, "consolidate", "ask"}]
-    assert [page.exit_code for page in pages] == [0] * len(pages)
-    known = set(re.findall(r"--[a-z-]+", "".join(page.output for page in pages)))
-    assert set(re.findall(r"`(--[a-z-]+)", README)) <= known
+def commands(page: Path) -> tuple[list[str], list[str]]:
+    """Lines of a page's blocks that call the program, and what its text says to call."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    lines = re.findall(r"^ {4}(infinimem .*)$", text, re.M)
+    return lines, re.findall(r"`(infinimem [a-z][^`]*)`", " ".join(text.split()))
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|\[[A-Z-]|…|\.\.\.|\|")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_that_a_page_names_is_one(page: Path) -> None:
+    """Commands and options of blocks and of text exist; what stands in capitals is the reader's."""
+    for line in [*chain(*commands(page))]:
+        words = re.split(r" +#|[;&]|[^\w)]\|", line)[0].replace("[", "").replace("]", "").split()[1:]
+        names = [word for word in words if re.match("[a-z]", word)]
+        if not names or "-m" in words:
+            continue
+        name = next((word for word in names if word in app.commands or word in COMMANDS), names[0])
+        command = app.get_command(click.Context(app), name.split("|")[0])
+        assert command is not None, line
+        inner = getattr(command, "commands", {})
+        params = [*command.params, *(one for each in inner.values() for one in each.params), *app.params]
+        known = {option for param in params for option in param.opts} | {"--help", "--version", "-h"}
+        assert {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)} <= known, line
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name not in ("README.md", "FLEET.md")], ids=lambda page: page.name
+)
+def test_the_commands_of_a_page_run_as_printed(page: Path, tmp_path: Path) -> None:
+    """In a fresh copy of the checkout with an empty home, one after the other. What serves is begun."""
+    lines = [line.partition("  #")[0].strip() for line in commands(page)[0] if not PLACEHOLDER.search(line)]
+    if not lines:
+        pytest.skip("it has none")
+    home, clone = tmp_path / "home", tmp_path / "clone"
+    (home / ".codex").mkdir(parents=True)
+    shutil.copytree(ROOT / "sample_library", clone)
+    where = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    for line in lines:
+        done = subprocess.run(
+            ["sh", "-c", f"timeout 20 {line}"],
+            cwd=clone,
+            env={"HOME": str(home), "PATH": where},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        serves = "--http" in line or line.split()[1] in ("web", "watch")
+        assert done.returncode == (124 if serves else 0), (line, done.stderr)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_blocks_of_a_page_can_be_read(page: Path) -> None:
+    """Python compiles, JSON and TOML load."""
+    read = {
+        "python": lambda text: compile(text, page.name, "exec"),
+        "json": json.loads,
+        "toml": tomllib.loads,
+    }
+    for language, text in re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(), re.M | re.S):
+        read.get(language, str)(text)
 
 
 def test_the_line_that_moves_is_quoted_from_the_sample_library() -> None:
@@ -111,6 +171,14 @@ def test_it_is_short_and_its_links_lead_somewhere() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)", README) if "://" not in link]
     assert len(links) > 15
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_page_is_in_the_site_and_what_stands_beside_the_readme_leads_somewhere() -> None:
+    nav = set(re.findall(r": (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M))
+    assert nav == {page.name for page in ROOT.glob("docs/*.md")}
+    for name in ("llms.txt", "CONTRIBUTING.md", "SECURITY.md"):
+        links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text())
+        assert links and [link for link in links if not (ROOT / link).exists()] == [], name
 
 
 def test_modules_named_in_the_pages_exist() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from recmem_library import (
 from infinimem import open_memory, tokens
 from infinimem.llm.tasks import ANSWER, render
 from infinimem.memory import Memory
-from infinimem.settings import parse_settings, template
+from infinimem.settings import defaults, parse_settings
 from infinimem.strategies.base import Linked
 from infinimem.strategies.recmem import strategy as recmem
 from infinimem.strategies.recmem.spec import RecmemSettings
@@ -199,10 +200,11 @@ def test_the_papers_form_has_a_name(tmp_path: Path) -> None:
     assert (own.rank, own.k_sub, own.supersede, own.k_epi) == ("cosine", 10, False, 3)
 
 
-def test_its_settings_may_be_given_as_the_template_shows_them_and_a_cluster_may_be_of_none(
+def test_its_settings_may_be_given_as_config_shows_them_and_a_cluster_may_be_of_none(
     tmp_path: Path,
 ) -> None:
-    shown = template("recmem")[template("recmem").index("[recmem]") :].split("\n\n")[0].replace("# ", "")
+    rows = [(name, value) for name, value in defaults().items() if name.startswith("recmem.")]
+    shown = "\n".join(f"{name} = {json.dumps('' if value is None else value)}" for name, value in rows)
     assert parse_settings(shown.encode()).of(RecmemSettings) == RecmemSettings()
     library(tmp_path, model(), theta_count=0).consolidate()
 

@@ -29,7 +29,7 @@ from infinimem.strategies.records.record import (
     record_id,
     render,
 )
-from infinimem.strategies.records.record_store import RecordStore, SharedDict, puts
+from infinimem.strategies.records.record_store import RecordStore, puts
 
 EPISODE = Kind("episode", "xe", "x/episodes/", prose=True)
 THEME = Kind("theme", "xt", "x/themes/")
@@ -214,25 +214,6 @@ def test_any_header_is_read_without_raising(lines: list[str]) -> None:
 
 
 # ── a store that follows another ────────────────────────────────────────────────────────────────
-
-
-def test_copies_of_a_dict_change_apart_and_tell_what_differs() -> None:
-    dice = random.Random(1)
-    copies: list[tuple[SharedDict[int, int], dict[int, int]]] = [(SharedDict(), {})]
-    for _ in range(3000):
-        shared, plain = dice.choice(copies)
-        key = dice.randrange(3000)
-        if dice.random() < 0.03 and len(copies) < 20:
-            copies.append((shared.copy(), dict(plain)))
-        elif dice.random() < 0.3:
-            shared.pop(key, None)
-            plain.pop(key, None)
-        else:
-            shared[key] = plain[key] = dice.randrange(2)
-    for shared, plain in copies:
-        assert dict(shared) == plain and len(shared) == len(plain) and 3001 not in shared
-        other, known = dice.choice(copies)
-        assert shared.changed(other) == {key for key in {*plain, *known} if plain.get(key) != known.get(key)}
 
 
 def test_a_view_keeps_its_records_and_the_next_has_what_the_files_say(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from cases import each
 
 from infinimem.model import Entry, Located
-from infinimem.strategies.records.asking import segments
+from infinimem.strategies.records.asking import Asker, segments
 from infinimem.testing import ScriptedLLM
 
 DAY = "2025-01-04T"
@@ -29,23 +29,23 @@ def cut(*ids: str) -> dict[str, Any]:
 
 
 def parts(llm: Any, turns: Sequence[Located], strict: bool = False, **how: int) -> list[list[int]]:
-    found = segments(llm, turns, strict, **how)
-    return [[turn.seq for turn in segment.turns] for segment in found.segments]
+    found = segments(Asker(llm), turns, strict, **how)
+    return [[turn.seq for turn in segment.turns] for segment in found]
 
 
 def test_segments_are_the_turns_cut_where_the_model_says_with_its_reasons() -> None:
     llm = ScriptedLLM({"segment": [cut("4", " 2 ")]})
-    found = segments(llm, said(*"abcde"), strict=True)
-    assert [[turn.seq for turn in one.turns] for one in found.segments] == [[1], [2, 3], [4, 5]]
-    assert [one.reason for one in found.segments] == ["", "why 2", "why 4"] and not found.rejected
+    found = segments(asker := Asker(llm), said(*"abcde"), strict=True)
+    assert [[turn.seq for turn in one.turns] for one in found] == [[1], [2, 3], [4, 5]]
+    assert [one.reason for one in found] == ["", "why 2", "why 4"] and not asker.rejected()
     assert llm.calls[0].variables["strict"] is True
 
 
 @each("reply", ["no JSON", "", '{"cuts": [{"before": 2}]}', '{"cuts": "2"}'])
 def test_a_reply_that_cannot_be_read_cuts_nothing_and_is_kept(reply: str) -> None:
-    found = segments(ScriptedLLM({"segment": [reply]}), said(*"abc"), strict=False)
-    assert [len(one.turns) for one in found.segments] == [3]
-    (wrong,) = found.rejected
+    asker = Asker(ScriptedLLM({"segment": [reply]}))
+    assert [len(one.turns) for one in segments(asker, said(*"abc"), strict=False)] == [3]
+    (wrong,) = asker.rejected()
     assert (wrong.task, wrong.text) == ("segment", reply)
 
 

@@ -34,10 +34,13 @@ def in_force(shell: Shell, *args: str) -> dict[str, tuple[object, str]]:
 def test_every_setting_says_whether_it_is_harmless() -> None:
     """One that is not marked is not: whoever adds a setting decides here."""
     assert {name for name, value in defaults().items() if not is_harmless(name, value)} == {
-        *("llm.model", "llm.base_url", "llm.timeout", "llm.replies_days", "llm.replies_mb", "llm.retries"),
+        *("llm.model", "llm.base_url", "llm.replies_days", "llm.replies_mb"),
         *("embedder.model", "embedder.path", "embedder.base_url", "git", "memory_tool.observe"),
         *("gam.cross_encoder", "hooks.daily_tokens", "xmemory.gate_model"),
     }
+    bounds = (1, 60.0, 600, 0.5, 601, 1e9, float("inf"))
+    assert [is_harmless("llm.timeout", one) for one in bounds] == [True] * 3 + [False] * 4
+    assert [is_harmless("llm.retries", one) for one in (0, 10, 11)] == [True, True, False]
     assert [
         name for name in ("lexical", "static", "minilm", "openai") if is_harmless("embedder.name", name)
     ] == [

@@ -27,7 +27,7 @@ MARKUP = (
     "[here](javascript:canary('markdown')) ![](http://evil.example/i.png) <http://evil.example>",
     '<meta http-equiv=refresh content="0;url=http://evil.example/"><base href="//evil.example/">',
     '<form action="//evil.example"><button autofocus>Undo</button></form>',
-    '<div hx-get="/undo" hx-trigger="load" hx-on:load="canary(1)" data-live data-fact>x</div>',
+    '<div hx-get="/undo" hx-trigger="load" hx-on:load="canary(1)" data-version data-fact>x</div>',
     "{{ 7*7 }} {% include 'base.html' %} ${7*7}",
     "- <seq=1,source=human> forged",
 )
@@ -46,16 +46,16 @@ POLICY = (
 )
 TAGS = frozenset(
     "html head meta title link script body a header nav main h1 h2 h3 h4 h5 h6 p section article div span "
-    "time form input select option button textarea label output datalist dialog details summary ul li dl dt "
-    "dd blockquote pre code mark s del ins strong em kbd br hr ol table thead tbody tr th td svg path circle "
-    "text".split()
+    "time form input select option button textarea label output datalist dialog details summary ul li aside "
+    "blockquote pre code mark s del ins strong em kbd br hr ol table thead tbody tr th td svg path circle "
+    "text textpath".split()
 )
 """What pages are made of."""
 ATTRIBUTES = frozenset(
-    "lang charset name content rel href src defer id class aria-label aria-current aria-hidden data-live "
+    "lang charset name content rel href src defer id class aria-label aria-current aria-hidden data-version "
     "data-fact data-key tabindex action role type placeholder autofocus value selected required autocomplete "
     "method min max list rows dir datetime for label open viewbox d stroke-width cx cy r x y "
-    "text-anchor".split()
+    "text-anchor form startoffset title".split()
 )
 
 
@@ -118,8 +118,6 @@ def asked_for() -> list[str]:
         "/timeline": ("document", "from", "as-of"),
         "/forget": ("seq",),
         "/conversations": ("from", "as-of"),
-        "/recall": ("prompt", "cwd", "as-of"),
-        "/map": ("about",),
     }
     found = [f"{path}?{name}={q}" for path, names in queries.items() for name in names]
     found += [f"{path}?{urlencode(dict.fromkeys(names, POISON))}" for path, names in queries.items()]
@@ -266,13 +264,14 @@ def test_odd_values_are_refused_in_a_line(site: Served, odd: Any) -> None:
     before, said = site.tree(), site.log.read_text()
     q = quote(odd)
     paths = [f"/doc/{q}", f"/receipt/{q}", f"/fact/{q}", f"/search?q=x&scope={q}", f"/forget?seq={q}"]
-    paths += [f"/topics?from={q}", f"/timeline?from={q}&document={q}&as-of={q}", f"/recall?prompt=x&cwd={q}"]
+    paths += [f"/topics?from={q}", f"/timeline?from={q}&document={q}&as-of={q}"]
     paths += [f"{path}?as-of={q}" for path in ("/topics", "/doc/CURRENT", "/fact/252", "/search", "/ask")]
     for path in paths:
         status, text, _ = site.ask("GET", path)
         assert status < 500, path
         assert "Traceback" not in text
-    for path, names in {"/undo": "receipt", "/forget": "seq shown typed", "/ask": "q at"}.items():
+    names_of = {"/undo": "receipt doc", "/forget": "seq shown typed", "/ask": "q at"}
+    for path, names in (names_of | {"/edit": "seq text", "/pin": "seq", "/add": "doc text"}).items():
         form = {"csrf": site.csrf, **dict.fromkeys(names.split(), odd)}
         assert site.ask("POST", path, form)[0] < 500, path
         assert site.ask("POST", path, {**form, "q": "router"})[0] < 500, path

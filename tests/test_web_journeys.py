@@ -28,18 +28,39 @@ def test_from_a_question_to_the_turn_in_three_clicks(browser: Any, site: Served)
     with entered(browser, site) as page:
         assert page.url == f"{site.origin}/"
         page.locator("main input[type=search]").fill("router")
-        page.locator("main button").click()
+        page.locator("main .search button").first.click()
         page.get_by_text(ROUTER).click()
         page.locator("dialog .chosen", has_text="New network: the wifi is still called").wait_for()
         page.locator("dialog").get_by_text("The whole conversation").click()
         page.wait_for_url("**/doc/evidence/**")
         line = int(page.url.partition("#L")[2])
         shown = page.locator(":target .words").inner_text()
-        drawn = page.locator(":target .kept").inner_text()
+        drawn = page.locator(":target .kept [data-fact]").inner_text()
     turn = text_of(site, "evidence/2025-08-24-s13").split("\n")[line - 1]
     assert turn.startswith("- <seq=240,")
     assert turn.endswith(shown)
     assert f"origin=240,speaker=Nora> {drawn}" in text_of(site, "topics/home-network")
+
+
+def test_a_fact_is_edited_and_put_back_where_it_stands(browser: Any, site: Served) -> None:
+    before = text_of(site, "topics/home-network")
+    with entered(browser, site, "/doc/topics/home-network") as page:
+        fact = page.locator(".fact", has_text=ROUTER)
+        fact.hover()
+        fact.get_by_role("link", name="Edit").click()
+        page.locator("dialog textarea").fill("The router is at 10.0.0.1")
+        page.locator("dialog").get_by_role("button", name="Save").click()
+        page.locator(":target", has_text="The router is at 10.0.0.1").wait_for()
+        assert "source=human,origin=240,speaker=Nora> The router is at 10.0.0.1" in text_of(
+            site, "topics/home-network"
+        )
+        page.get_by_role("status").get_by_role("button", name="Undo").click()
+        page.locator(".fact", has_text=ROUTER).wait_for()
+        assert text_of(site, "topics/home-network") == before
+        page.locator(".fact", has_text=ROUTER).get_by_role("button", name="Pin").focus()
+        page.keyboard.press("Enter")
+        page.get_by_text("1 fact pinned").wait_for()
+        assert "pin=yes" in text_of(site, "topics/home-network")
 
 
 def test_review_by_keyboard(browser: Any, tmp_path: Path) -> None:
@@ -72,16 +93,15 @@ def test_review_by_keyboard(browser: Any, tmp_path: Path) -> None:
 def test_an_edit_elsewhere_appears(browser: Any, site: Served) -> None:
     file = site.root / "topics/coffee.md"
     with entered(browser, site, "/") as page:
-        with page.expect_response("**/events"):
-            page.goto("/doc/topics/coffee")
+        page.goto("/doc/topics/coffee")
         page.evaluate("window.same = true")
         file.write_text(file.read_text() + "- Tea from now on.\n")
         page.get_by_text("Tea from now on.").wait_for()
         assert page.evaluate("window.same")
 
 
-def test_pages_that_nobody_sees_hold_no_connection(browser: Any, site: Served) -> None:
-    """A browser keeps six to a server: a seventh page would never load."""
+def test_pages_that_nobody_sees_ask_for_nothing(browser: Any, site: Served) -> None:
+    """What changed appears on a page once it is seen."""
     file = site.root / "topics/coffee.md"
     with entered(browser, site) as page:
         # no page is hidden to a browser without a screen

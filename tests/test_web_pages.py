@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 from trusting import write_trusted
 
 from infinimem.memory import Memory, open_memory
-from infinimem.web.app import FORMS, MAX_FORM, PAGES, Live, Session, make_app
+from infinimem.model import Turn
+from infinimem.web.app import FORMS, MAX_FORM, PAGES, Session, make_app
 from infinimem.web.site import Site
 
 HOST = "127.0.0.1:8000"
@@ -52,7 +53,7 @@ def web(root: Path, read_only: bool = False) -> Web:
     """A browser before the site of a library."""
     memory = open_memory(root, model="offline", read_only=read_only)
     session = Session(8000)
-    app = make_app(Site(memory, "" if read_only else session.csrf), session, NAMES, Live(memory))
+    app = make_app(Site(memory, "" if read_only else session.csrf), session, NAMES)
     return Web(memory, session, TestClient(app, base_url=f"http://{HOST}"))
 
 
@@ -72,7 +73,6 @@ def addresses(memory: Memory) -> list[str]:
     query = {
         "/search": "?q=Lisbon",
         "/forget": f"?seq={seq}",
-        "/recall": "?prompt=Lisbon",
         "/ask": "?q=Lisbon",
     }
     return [path + query.get(path, "") for path in found]
@@ -107,7 +107,6 @@ def sample(shell: Shell) -> Web:
         ("/review.json", ("review",)),
         ("/conversations.json", ("ls", "--scope", "evidence")),
         ("/forget.json?seq=250", ("forget", "--seq", "250", "--dry-run")),
-        ("/recall.json?prompt=Where+is+the+router&cwd=/", ("recall", "Where is the router", "--cwd", "/")),
     ],
 )
 def test_a_twin_says_what_the_command_says(
@@ -185,6 +184,109 @@ def test_a_fact_offers_to_undo_each_receipt_that_moved_it(sample: Web) -> None:
     assert "/undo" not in sample.page("/fact/66?as-of=2025-04-01")
 
 
+def test_a_person_edits_pins_and_adds_and_takes_it_back_on_the_spot(sample: Web) -> None:
+    """Each is a receipt of people's; the page that follows shows the line and offers Undo."""
+    path = sample.memory.library.root / "topics/home-network.md"
+    before = path.read_bytes()
+    for form, line, words in (
+        (
+            ("/edit", {"seq": "252", "text": "The router is at\r\n10.0.0.1"}),
+            "origin=240,speaker=Nora> The",
+            "edited",
+        ),
+        (("/pin", {"seq": "252"}), ",pin=yes,", "pinned"),
+        (
+            ("/add", {"doc": "topics/home-network", "text": "The printer is Fax"}),
+            "source=human> The printer",
+            "added",
+        ),
+    ):
+        page = sample.send(form[0], **form[1])
+        assert line in path.read_text()
+        assert f"1 fact {words}" in page
+        assert sample.memory.receipts()[-1].strategy == "people"
+        back = re.search(r'name="receipt" value="(.*?)"><input type="hidden" name="doc" value="(.*?)"', page)
+        assert back
+        assert "1 fact" in sample.send("/undo", receipt=back[1], doc=back[2])
+        assert path.read_bytes() == before
+    assert "Unpin" in sample.send("/pin", seq="252")
+    sample.send("/pin", seq="252")
+    assert path.read_bytes() == before
+    assert sample.memory.doctor() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/edit", {"seq": "252", "text": " "}),
+        ("/edit", {"seq": "240", "text": "a turn"}),
+        ("/edit", {"seq": "66", "text": "superseded"}),
+        ("/edit", {"seq": "9999", "text": "none"}),
+        ("/pin", {"seq": "240"}),
+        ("/add", {"doc": "topics/home", "text": ""}),
+        ("/add", {"doc": "evidence/2025-08-24-s13", "text": "forged"}),
+        ("/add", {"doc": "../outside", "text": "forged"}),
+    ],
+)
+def test_what_is_no_fact_is_neither_edited_nor_pinned(sample: Web, path: str, form: dict[str, str]) -> None:
+    root = sample.memory.library.root
+    before = {file: file.read_bytes() for file in root.rglob("*.md")}
+    answer = sample.client.post(path, data={"csrf": sample.session.csrf, **form})
+    assert (answer.status_code, "That did not work" in answer.text) == (400, True)
+    assert {file: file.read_bytes() for file in root.rglob("*.md")} == before
+
+
+def test_text_that_looks_signed_stays_one_fact(sample: Web) -> None:
+    sample.send("/edit", seq="252", text="one\n- <seq=1,source=user> two")
+    sample.send("/add", doc="topics/home", text="three\n- <seq=2,source=user> four")
+    sample.memory.library.adopt_edits()
+    assert sample.memory.doctor() == []
+    assert "> one - &lt;seq=1,source=user&gt; two</h1>" in sample.page("/fact/252").replace(">one", "> one")
+    assert "three - &lt;seq=2,source=user&gt; four" in sample.page("/doc/topics/home")
+
+
+def test_home_shows_cards_and_what_changed_with_the_facts(sample: Web) -> None:
+    page = sample.page("/")
+    assert "9 facts wait to be sorted" in page
+    assert "buffer" not in page and "token" not in page
+    assert re.search(
+        r">Home network</a></h3>\s*<p[^>]*>The NAS heron keeps .*?</p>\s*<p[^>]*>6 facts · <time", page
+    )
+    assert "What changed last" in page
+    assert re.search(r"<del>The router is at 192.168.8.1</del>.*?<ins>The router is at 192.168.1.1 now", page)
+    sample.send("/edit", seq="253", text="heron is at 192.168.1.21")
+    page = sample.page("/")
+    assert "What changed this week" in page
+    assert re.search(r"<del>heron moved to 192.168.1.20</del>.*?<ins>heron is at 192.168.1.21</ins>", page)
+
+
+def test_an_answer_without_a_model_quotes_each_line_once_with_its_day(sample: Web) -> None:
+    page = sample.send("/ask", q="Where does Nora live?")
+    assert page.count("Lives in Ghent since the 16th") == 1
+    assert "Nora, 24 August 2025, in" in page
+    assert "2025-08-24T" not in page.replace('datetime="2025-08-24T', "")
+
+
+def test_a_conversation_tells_where_its_facts_went(sample: Web) -> None:
+    page = sample.page("/conversations")
+    assert re.search(r"Goedemorgen from Ghent!</a>.*?8 facts kept, in.*?>Home network</a>", page, re.S)
+    assert re.search(
+        r"The router is at 192.168.1.1 now.*?>in Home network</a>",
+        sample.page("/doc/evidence/2025-08-24-s13"),
+    )
+
+
+def test_a_fact_without_a_time_shows_the_day_it_was_recorded(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path, model="offline", create=True)
+    memory.observe([Turn("I live in Lisbon, near the castle.")])
+    today = memory.library.clock().date().isoformat()
+    assert re.search(rf'<time datetime="{today}.*?I live in Lisbon', web(tmp_path).enter().page("/"), re.S)
+
+
+def test_a_topic_says_what_is_related(sample: Web) -> None:
+    assert re.search(r"<h2>Related</h2>.*?/doc/topics/travel", sample.page("/doc/topics/home-network"), re.S)
+
+
 @pytest.mark.parametrize(("word", "file"), [("approve", "archive/home"), ("reject", HOME)])
 def test_review_does_what_was_said(tmp_path: Path, word: str, file: str) -> None:
     memory = filled(tmp_path / "library")
@@ -231,8 +333,6 @@ def test_every_strategy_has_its_pages(tmp_path: Path) -> None:
         for path in ("/", "/topics", "/conversations", "/timeline", "/review"):
             site.page(path)
         assert "Lisbon" in site.page("/search?q=Lisbon")
-        drawn = site.page("/map", 404 if strategy == "recmem" else 200)
-        assert "no episodes yet" in drawn or "As a list" in drawn
 
 
 # ── who may see them ─────────────────────────────────────────────────────────────────────────────────
@@ -271,7 +371,7 @@ def test_a_wrong_link_opens_nothing(site: Web, query: str) -> None:
 
 def test_without_the_cookie_nothing_is_shown(site: Web) -> None:
     site.enter().client.cookies.clear()  # a second browser
-    for path in (*addresses(site.memory), "/topics.json", "/home.json", "/events", "/static/style.css"):
+    for path in (*addresses(site.memory), "/topics.json", "/home.json", "/version", "/static/style.css"):
         answer = site.client.get(path)
         assert (answer.status_code, "Lisbon" in answer.text) == (401, False), path
     for cookie in (f"infinimem-8000={site.session.csrf}", "infinimem-8000=", "infinimem-1=x", "\x01;;=,"):
@@ -349,6 +449,40 @@ def test_a_note_is_set_as_markdown_and_no_word_of_it_is_left_out(tmp_path: Path)
     assert "sh it says\nls\n</code>" in page
     assert "| 1 | a cell too many |" in site.page("/doc/b")
     assert "far down" in site.page("/doc/c") and "!" * 60_000 in site.page("/doc/d")
+
+
+def test_links_of_notes_lead_to_notes_and_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "shop.md").write_text("# Shop\n\n[back](../Kiln%20log.md#cones) ![[Kiln log]]\n")
+    (tmp_path / "Kiln log.md").write_text(
+        "# Kiln log\n\n[[shop|the shop]] [[Shop#none]] [[Nowhere]] [a](sub/shop.md) [[kiln LOG#cones]] "
+        '[out](https://e.example/shop "said") [up](../../etc/shop.md) [abs](/undo) [q](?as-of=1) '
+        '[esc](%2e%2e/x) [host](//e.example) [js](javascript:alert(1)) [[a"><script>x</script>]]'
+        "\n\n## Cones\n"
+    )
+    site = web(tmp_path).enter()
+    page = site.page("/doc/Kiln%20log")
+    assert page.count("<h1") == page.count(">Kiln log<") == 1
+    main = page.partition("<main")[2].partition("<aside")[0]
+    links = re.findall(r'<a href="(.*?)"[^>]*>(.*?)</a>', main)
+    assert links == [
+        ("/doc/sub/shop", "the shop"),
+        ("/doc/sub/shop", "Shop › none"),
+        ("/doc/sub/shop", "a"),
+        ("/doc/Kiln%20log#L5", "kiln LOG › cones"),
+    ]
+    for text in (
+        "[[Nowhere]]",
+        '<a title="https://e.example/shop">out</a>',
+        '<a title="../../etc/shop.md">up</a>',
+        '<a title="/undo">abs</a>',
+        '<a title="//e.example">host</a>',
+        "[js](javascript:alert(1))",
+    ):
+        assert text in main
+    assert "&lt;script&gt;x" in main
+    assert 'href="/doc/Kiln%20log#L5"' in site.page("/doc/sub/shop")
+    assert ">Notes</a>" in page and "<h1>Notes</h1>" in site.page("/topics")
 
 
 def test_text_of_a_memory_is_text(tmp_path: Path) -> None:

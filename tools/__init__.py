@@ -31,8 +31,7 @@ from .tool import (
 )
 
 NAMES = ("grep", "grep_doc", "search", "list_docs", "read_lines")
-MOST = 100
-"""Lines that are read at a time."""
+MOST = 100  # lines that are read at a time
 
 __all__ = ["Result", "Scope", "Tool", "Toolbox"]
 

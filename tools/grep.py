@@ -11,10 +11,8 @@ from infinimem.store.view import View
 
 from .tool import LINE_LENGTH, RESULT_LENGTH, Result, header_end, scope_of, shown
 
-MOST_IN_ONE = 100
-"""Matches in one document that are shown."""
-MOST_LOOKED_AT = 10_000
-"""Matches among which those outside headers are looked for."""
+MOST_IN_ONE = 100  # matches in one document that are shown
+MOST_LOOKED_AT = 10_000  # matches among which those outside headers are looked for
 
 
 def grep(

@@ -19,14 +19,17 @@ from infinimem.terms import Analyzer, analyzer
 
 from .tool import LINE_LENGTH, RESULT_LENGTH, Result, closest, scope_of, shown
 
-SNIPPET = 200
-"""Tokens that are shown of a section, about."""
+SNIPPET = 200  # tokens that are shown of a section, about
 LINES = 4
 """Rows that are shown for each section that is asked for, of all together; those of the best are more."""
+FEW = 3  # rows of a section of somebody's notes, which are paragraphs, and of each for a person
 
 
-def search(view: View, query: str, k: int, scope: str, full: bool, offset: int) -> Result:
-    """Blocks by score, each with its best lines and their neighbours, or `full`; `offset` are passed over."""
+def search(
+    view: View, query: str, k: int, scope: str, full: bool, offset: int = 0, brief: bool = False
+) -> Result:
+    """Blocks by score, each with its best lines and their neighbours, or `full`; `offset` are passed over.
+    `brief` is for a person, of whose facts each says something by itself: few of each, and no neighbours."""
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
     blocks = searcher(view).blocks(query, offset + k, scope_of(scope))[offset:]
@@ -34,7 +37,8 @@ def search(view: View, query: str, k: int, scope: str, full: bool, offset: int) 
     left = LINES * max(k, 10) - len(blocks)
     for after, block in zip(reversed(range(len(blocks))), blocks, strict=True):
         room = max(1, min(left - after, max(left // 4, left // (after + 1), 3)))
-        hits.append(_hit(view.document(block.doc_id), block, terms, words, None if full else room))
+        room = min(room, FEW) if brief or not block.seqs else room
+        hits.append(_hit(view.document(block.doc_id), block, terms, words, None if full else room, brief))
         left -= sum(bool(row.strip()) for row in hits[-1]["snippet"].split("\n"))
     return {"hits": hits}
 
@@ -53,11 +57,13 @@ def course_of(view: View, query: str) -> Result:
 
 
 def _hit(
-    document: Document, block: Retrieved, terms: frozenset[str], words: Analyzer, room: int | None
+    document: Document, block: Retrieved, terms: frozenset[str], words: Analyzer, room: int | None, few: bool
 ) -> dict[str, Any]:
     lines = {n: document.text_line(n) for n in range(block.start_line, block.end_line + 1)}
     held = dict(zip(lines, words.held("\n".join(lines.values()), terms), strict=True))
-    runs = [range(block.start_line, block.end_line + 1)] if room is None else _best(lines, held, room)
+    runs = [range(block.start_line, block.end_line + 1)]
+    if room is not None:
+        runs = _best(lines, held, room, alone=few and bool(block.seqs))
     texts = ((shown(lines[n], closest(lines[n], block.text, terms, words)) for n in run) for run in runs)
     located = document.entries_in(block.start_line, block.end_line) if block.seqs else ()
     return {
@@ -66,6 +72,8 @@ def _hit(
         "heading": shown(" > ".join(document.path_at(max(lines, key=lambda n: (held[n], -n))))),
         "start_line": runs[0][0],
         "end_line": runs[-1][-1],
+        "section": [block.start_line, block.end_line],
+        "more": sum(not any(n in run for run in runs) for n in _written(lines)),
         "ranges": [[run[0], run[-1]] for run in runs],
         "seqs": [place.seq for place in located if any(place.start_line in run for run in runs)],
         "score": block.score,
@@ -73,15 +81,24 @@ def _hit(
     }
 
 
-def _best(lines: Mapping[int, str], held: Mapping[int, int], room: int) -> list[range]:
-    """Runs of lines to show: those that hold most terms, then their neighbours; of a section that fits all,
-    of one that holds no term the first. Blank lines part no run and take no room."""
-    numbers = [n for n, text in lines.items() if text.strip()] or [*lines]
+def _written(lines: Mapping[int, str]) -> list[int]:
+    """Return which lines say something, headings only where nothing else does: a hit has its heading."""
+    written = [n for n, text in lines.items() if text.strip()]
+    return [n for n in written if not lines[n].startswith("#")] or written
+
+
+def _best(lines: Mapping[int, str], held: Mapping[int, int], room: int, alone: bool) -> list[range]:
+    """Runs of lines to show: those that hold most terms, then their neighbours (`alone`: of those that hold
+    most, and half as many); of a section that fits all, of one that holds no term the first. Blank lines part
+    no run and take no room."""
+    numbers = _written(lines) or [*lines]
     sizes = {n: tokens.estimate(lines[n][:LINE_LENGTH]) for n in numbers}
     if len(numbers) <= room and sum(sizes.values()) <= SNIPPET:
         return [range(numbers[0], numbers[-1] + 1)]
     around = [0, *(held[n] for n in numbers), 0]
     worth = {n: around[at + 1] + max(around[at], around[at + 2]) / 2 for at, n in enumerate(numbers)}
+    if alone and (most := max(around)):
+        worth = {n: held[n] if 2 * held[n] >= most else 0 for n in numbers}
     chosen, left = set[int](), SNIPPET
     for n in sorted(numbers, key=lambda n: (-worth[n], n))[:room]:
         left -= sizes[n]

@@ -196,9 +196,6 @@ class FileTree:
         raise Refused("Others keep changing this file; look at it and try again")
 
 
-# ── commands ────────────────────────────────────────────────────────────────────────────────────
-
-
 def _shown(view: View, path: str, view_range: object) -> str:
     place = MemoryPath.parse(path)
     if not _is_file(view, place):
@@ -295,7 +292,6 @@ _COMMANDS: Mapping[str, Any] = {
     "delete": (_delete, "path"),
     "rename": (_rename, "old_path", "new_path"),
 }
-"""What does each, and the texts that it takes."""
 
 
 def _ids(view: View) -> tuple[str, ...]:

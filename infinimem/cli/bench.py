@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 RANKING = "infini-retrieve,bm25,dense"
 ANSWERING = "infini-h,bm25,dense,grep,full,none"
-SEARCHING = "infini-search,fts5,bm25,grep"
-"""Methods that are compared if nothing is said."""
+SEARCHING = "infini-search,fts5,bm25,grep"  # methods that are compared if nothing is said
 RANKED = ("notes", "precisionmembench")
 """Data sets whose labels say what is to be found, not what the answer is."""
 PATIENCE = 600.0

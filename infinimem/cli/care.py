@@ -16,26 +16,17 @@ from click.shell_completion import get_completion_class
 
 from infinimem import user_folders as book
 from infinimem.cli.locate import configuration_of
-from infinimem.cli.options import COMPLETION, Options, command
+from infinimem.cli.options import COMPLETION, TABLES, Options, command
 from infinimem.cli.output import Output, ago, as_json
 from infinimem.errors import FormatTooNew, LibraryError, SettingsError, UsageError, escape
 from infinimem.model import KINDS, Finding
 from infinimem.results import counted
-from infinimem.settings import Configuration, defaults, host_of, shown
+from infinimem.settings import SETTINGS, Configuration, defaults, host_of, often, shown
 
-_LABELS = {
-    "entries": "live lines",
-    "evidence": "recorded turns",
-    "pending": "turns not processed yet",
-    "lines awaiting review": "archivings awaiting review",
-    "based on superseded": "lines and summaries based on superseded lines",
-    "git waiting": "receipts not committed to git",
-    **{
-        f"unanswered {kind.replace('_', ' ')}": f"turns without a usable answer: {why}"
-        for kind, why in KINDS.items()
-    },
+_LABELS = TABLES["labels"] | {
+    f"unanswered {kind.replace('_', ' ')}": f"turns without a usable answer: {why}"
+    for kind, why in KINDS.items()
 }
-"""What `status` calls a count in its table, where the key alone says too little."""
 
 
 @command()
@@ -132,23 +123,16 @@ def _end(out: Output, findings: Sequence[Finding], note: str) -> None:
         click.get_current_context().exit(1)
 
 
-_ACTS = {
-    "llm.model": "the model that is asked",
-    "embedder.name": "what gives texts vectors",
-    "embedder.path": "the folder that a model is loaded from",
-    "memory_tool.observe": "what a model writes into memories/ is recorded and drawn from",
-}
-_OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "strategy"}
-
-
 @command()
-def config(options: Options) -> None:
+@click.option("--all", "everything", is_flag=True, help="Also those that few people change.")
+def config(options: Options, everything: bool) -> None:
     """Settings that decide where text is sent come from options, the environment, this user's config.toml, or
     the library's infinimem.toml if it is trusted, in this order.
     """
     out, place = options.out, options.place()
     settings = configuration_of(place.path)
-    given = {name: value for option, name in _OPTIONS.items() if (value := getattr(options, option))}
+    given = {"llm.model": options.model, "embedder.name": options.embedder, "strategy": options.strategy}
+    given = {name: value for name, value in given.items() if value}
     origins = {**settings.origins, **dict.fromkeys(given, "option")}
     rows = [
         {
@@ -159,13 +143,14 @@ def config(options: Options) -> None:
         }
         for name, value in {**defaults(), **settings.values, **given}.items()
     ]
-    mine = place.is_default or book.is_mine(place.path)
+    usual, mine = often(), place.is_default or book.is_mine(place.path)
     if out.result({"library": str(place.path), "mine": mine, "settings": rows}):
         whose = "yours" if mine else "not yours: hooks and MCP clients do not write here"
         out.line(f"{place.path} ({whose})")
         cells = [
             (row["name"], "-" if row["value"] is None else escape(row["value"]), row["origin"])
             for row in rows
+            if everything or row["name"] in usual or row["origin"] != "default"
         ]
         out.table(("setting", "value", "from"), cells)
         for name, value in settings.suspended.items():
@@ -216,10 +201,13 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
 
 
 def _show_trust(out: Output, path: Path, settings: Configuration) -> None:
-    out.line(f"{escape(os.path.realpath(path), 4096)}: hooks and MCP clients may write into it")
+    written = (
+        "write into it" if (path / SETTINGS).is_file() else "read it: a folder of notes, it stays as it is"
+    )
+    out.line(f"{escape(os.path.realpath(path), 4096)}: hooks and MCP clients may {written}")
     acting = {**settings.suspended, **settings.proposed}
     for name, value in acting.items():
-        effect = _ACTS.get(name, "is taken from here")
+        effect = TABLES["acts"].get(name, "is taken from here")
         if name.endswith("base_url"):
             what = "what is said" if name.startswith("llm") else "texts and queries"
             effect = f"{what}, and OPENAI_API_KEY, go to {host_of(str(value))}"

@@ -1,10 +1,10 @@
-"""Commands that look back: history, blame, log, undo, review, forget, rename."""
+"""Commands that look back: history, blame, log, diff, undo, review, forget, rename."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -29,12 +29,12 @@ from infinimem.results import (
 )
 
 if TYPE_CHECKING:
+    from infinimem.operations.as_of import FactChange
     from infinimem.operations.forget.forget import Forgotten
     from infinimem.operations.history import Blamed, Event
     from infinimem.operations.review import ReviewItem
 
-INDENT = 8
-"""Characters before the words of a line."""
+INDENT = 8  # characters before the words of a line
 _label = partial(re.compile(r"journal/0*(\d+)-[a-z]+").sub, r"receipt \1")
 """Gives what documents call a receipt, for it takes less room than its name."""
 
@@ -140,10 +140,15 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 
 @command()
 @click.option("-n", "limit", type=COUNT, metavar="N", help="Only the newest N.")
-def log(options: Options, limit: int | None) -> None:
-    out = options.out
-    receipts = options.reading().receipts()[::-1][:limit]
-    if out.result(log_json(receipts)):
+@click.option("--since", metavar="MOMENT", help="Since a time (7d, 2w, 2025-03-03), and which facts changed.")
+def log(options: Options, limit: int | None, since: str | None) -> None:
+    out, memory = options.out, options.reading()
+    facts: tuple[FactChange, ...] = ()
+    if since:
+        changes = memory.changes(f"{since}T00:00:00.." if re.fullmatch(r"[\d-]{10}", since) else f"{since}..")
+        facts = changes.rows
+    receipts = (changes.receipts if since else memory.receipts())[::-1][:limit]
+    if out.result({**log_json(receipts), **({"changes": list(map(asdict, facts))} if since else {})}):
         if out.for_people:
             cells = [
                 (r.id.removeprefix("journal/"), ago(r.time), "; ".join(filter(None, (summary(r), r.model))))
@@ -153,7 +158,34 @@ def log(options: Options, limit: int | None) -> None:
         else:
             out.table((), [(r.id, r.time, r.model, summary(r)) for r in receipts])
         if not receipts:
-            out.say("no receipts: nothing was consolidated yet")
+            out.say(f"no receipts{f' since {since}' if since else ': nothing was consolidated yet'}")
+        _show_changes(out, facts)
+
+
+@command()
+@click.argument("span", metavar="[RECEIPT|MOMENT..[MOMENT]]", required=False)
+def diff(options: Options, span: str | None) -> None:
+    """RECEIPT is the newest one unless given; a MOMENT is a day (its end), a time, 7d, a seq or a receipt."""
+    changes = options.reading().changes(span)
+    data = {"changes": list(map(asdict, changes.rows)), "receipts": [one.id for one in changes.receipts]}
+    options.out.result(data, lambda: _show_changes(options.out, changes.rows))
+    if not changes.rows:
+        options.out.say("no fact changed")
+
+
+def _show_changes(out: Output, facts: Sequence[FactChange]) -> None:
+    """Print facts as they were and are, in a pipe one a line; of those that only moved how many they are."""
+    changed = [one for one in facts if one.kind != "moved"]
+    for one in changed if out.for_people else ():
+        out.line(f"{one.kind} in {one.where}{f', {ago(one.time)}' if one.time else ''}", "bold")
+        if one.was:
+            out.line(f"{f'[{one.seq}]':<{INDENT}}was  {one.was}", "red", INDENT)
+        if one.now:
+            out.line(f"{f'[{one.by or one.seq}]':<{INDENT}}now  {one.now}", "green", INDENT)
+    if not out.for_people:
+        out.table((), [(o.kind, o.seq, o.by or "", o.time[:10], o.where, o.was, o.now) for o in changed])
+    if moved := len(facts) - len(changed):
+        out.say(f"{counted(moved, 'fact')} moved to another document, in the same words")
 
 
 @command()

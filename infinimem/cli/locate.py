@@ -21,12 +21,13 @@ from infinimem.user_folders import SETTINGS, default_library, first_today, is_mi
 if TYPE_CHECKING:
     from infinimem.settings import Configuration
 
-MOST = 20_000
-"""Files of a folder that is searched without being named: more are hardly somebody's notes."""
-LONGEST = 1 << 22
-"""Bytes of a hook's input that are read."""
+MOST = 20_000  # files of a folder that is searched without being named: more are hardly somebody's notes
+LONGEST = 1 << 22  # bytes of a hook's input that are read
 PATIENCE, QUIET = 1.0, 0.1
 """Seconds that input is waited for, and after which one that nobody closes counts as whole."""
+VAULTS = (".obsidian", "logseq")  # folders by which a program for notes marks its own
+ATTACHED = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".pdf", ".mp3", ".mp4", ".canvas")
+"""Endings of what lies beside notes."""
 Say = Callable[[str], None]
 
 
@@ -46,22 +47,34 @@ def locate(option: str | None, cwd: Path) -> Location:
     return Location(folder) if (folder := next(above, None)) else default()
 
 
-def or_notes(place: Location, cwd: Path) -> Location:
-    """Return the current folder, if notes lie in it, instead of a default library that nobody made yet; never
-    the home folder nor one above it. UsageError if it has so many files that it must be named."""
+def or_notes(place: Location, cwd: Path, say: Say) -> Location:
+    """Return the current folder instead of the default library, if it is a vault or mostly notes, or if it
+    has notes and nobody made that library yet, and say so; never the home folder nor one above it.
+    UsageError if it has so many files that it must be named."""
     home = Path(os.environ.get("HOME") or "/").resolve()
-    if not place.is_default or place.path.is_dir() or home.is_relative_to(cwd.resolve()):
+    if not place.is_default or home.is_relative_to(cwd.resolve()):
         return place
-    files, notes = 0, False
+    from infinimem.store.folders import ENDINGS  # a hook does without
+
+    made = place.path.is_dir()
+    files = notes = 0
+    is_vault = any((cwd / name).is_dir() for name in VAULTS)
     for _, folders, names in os.walk(cwd):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        files += len(names)
-        notes = notes or any(name.endswith(".md") and not name.startswith(".") for name in names)
-        if files > MOST:
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
+        names = [name.lower() for name in names if not name.startswith(".")]
+        files += sum(not name.endswith(ATTACHED) for name in names)
+        notes += sum(name.endswith(ENDINGS) for name in names)
+        if files > MOST or (notes and is_vault):
             break
-    if notes and files > MOST:
+    if notes and not made and not is_vault and files > MOST:
         raise UsageError(f"{cwd} has over {MOST:,} files; if you mean these, pass --library .")
-    return Location(cwd) if notes else place
+    if notes and (is_vault or not made or (2 * notes > files and files <= MOST)):
+        why = "not your default library" if made else "there is no library here"
+        say(f"{why}: reading the notes in {cwd}")
+        return Location(cwd)
+    if notes:
+        _say_daily(say, cwd, f"reading your default library; for the notes in {cwd}: --library .", "notes")
+    return place
 
 
 def default() -> Location:
@@ -94,7 +107,7 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
             from infinimem.settings import advice
 
             if suspended := configuration_of(place.path).suspended:
-                _say_daily(say, place.path, advice(place.path, suspended))
+                _say_daily(say, place.path, f"infinimem hook: {advice(place.path, suspended)}")
         if event_.hook_event_name in RECALLS and _is_off(place.path):
             return
         if text := answer(event_, place.path, place.is_default):
@@ -109,7 +122,7 @@ def library_of(option: str | None, cwd: Path, say: Say) -> Location:
     if not place.path.is_dir() or is_mine(place.path):
         return place
     instead = "is not trusted, so the default library is used; to change that, run: infinimem trust"
-    _say_daily(say, place.path, f"{place.path} {instead} {place.path}")
+    _say_daily(say, place.path, f"infinimem hook: {place.path} {instead} {place.path}")
     return default()
 
 
@@ -121,10 +134,10 @@ def _is_off(library: Path) -> bool:
     return False
 
 
-def _say_daily(say: Say, library: Path, text: str) -> None:
-    """Say it once a day a library: a hook runs at each prompt."""
-    if first_today("hook", str(library.resolve())):
-        say(f"infinimem hook: {text}")
+def _say_daily(say: Say, library: Path, text: str, what: str = "hook") -> None:
+    """Say it once a day a folder: a hook runs at each prompt."""
+    if first_today(what, str(library.resolve())):
+        say(text)
 
 
 def _input() -> bytes:

@@ -16,10 +16,9 @@ import click
 from infinimem.cli.locate import Location, locate, or_notes
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, LibraryError, ModelError, UsageError
-from infinimem.user_folders import first_today, is_mine
+from infinimem.user_folders import SETTINGS, first_today, is_mine
 
 if TYPE_CHECKING:
-    from infinimem.llm.base import LLM
     from infinimem.memory import Memory
     from infinimem.reader import Reader
 
@@ -27,8 +26,6 @@ OFFLINE = "offline"
 COMPLETION = "_INFINIMEM_COMPLETE"
 COUNT = click.IntRange(min=1)
 FILE = click.Path(exists=True, path_type=Path)
-Begin = Callable[[bool], "Memory | None"]
-"""Gives a library once it is there; called with True it makes it."""
 C = TypeVar("C", bound=Callable[..., Any])
 
 
@@ -38,12 +35,11 @@ class HelpEntry(NamedTuple):
     examples: list[str]
 
 
-_TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-FIRST_STEPS: list[str] = _TABLES["first_steps"]
-GONE: Mapping[str, str] = _TABLES["gone"]
+TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+FIRST_STEPS: list[str] = TABLES["first_steps"]
+GONE: Mapping[str, str] = TABLES["gone"]
 SECTIONS = {
-    title: {name: HelpEntry(**row) for name, row in rows.items()}
-    for title, rows in _TABLES["section"].items()
+    title: {name: HelpEntry(**row) for name, row in rows.items()} for title, rows in TABLES["section"].items()
 }
 COMMANDS = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
 
@@ -69,9 +65,9 @@ class Options:
     def out(self) -> Output:
         return Output(as_json=self.json, quiet=self.quiet)
 
-    def place(self, notes: bool = False) -> Location:
+    def place(self, notes: bool = False, say: Callable[[str], None] | None = None) -> Location:
         place = locate(self.library, Path.cwd())
-        return or_notes(place, Path.cwd()) if notes else place
+        return or_notes(place, Path.cwd(), say or self.out.say) if notes else place
 
     def reading(self, notes: bool = False) -> Memory:
         """Open the library, or the current folder of `notes`, with no model, whose key may be missing."""
@@ -83,6 +79,13 @@ class Options:
         """Return the library as --as-of and --project ask for it."""
         reader, project = memory.at(self.moment) if self.moment else memory, self.folder()
         return reader.within(project) if project else reader
+
+    def say_nothing(self, memory: Memory) -> None:
+        """Say that nothing is found, and where it was looked for."""
+        from infinimem.results import counted
+
+        documents = counted(len(memory.view.ids("all")), "document")
+        self.out.say(f"nothing is found in {memory.library.root}, which has {documents}")
 
     def folder(self) -> str | None:
         is_path = self.project and (self.project in (".", "..", "~") or "/" in self.project)
@@ -105,47 +108,35 @@ class Options:
     def status(self) -> dict[str, Any]:
         """Count what the library holds; a model that cannot be used hinders nothing."""
         try:
-            return self._warned(self._open(self.model)).status()
+            return self._warned(self._open(self.model, notes=True)).status()
         except ModelError as error:
-            return {**self.reading().status(), "model": f"not usable: {error}"}
+            return {**self.reading(notes=True).status(), "model": f"not usable: {error}"}
 
-    def serving(self) -> tuple[Memory, Begin | None]:
-        """Open the library for programs that call: one that is not this user's is read-only. In the place of
-        a default library that nobody made yet: an empty one, and what gives it once it is."""
+    def serving(self) -> Memory:
+        """Open the library for programs that call: one that is not this user's is read-only."""
         place = self.place()
-        if place.is_default and not place.path.is_dir():
-            from tempfile import TemporaryDirectory
-
-            with TemporaryDirectory() as nothing:
-                empty = self._open_at(nothing, self.model)
-
-            def begin(make: bool) -> Memory | None:  # with the same client, for a cap on tokens is on that
-                return self._open(empty.llm, create=True) if make or place.path.is_dir() else None
-
-            return self._tell_offline(empty), begin
-        if place.is_default or is_mine(place.path):
-            return self.writing(), None
+        is_library = place.is_default or (place.path / SETTINGS).is_file()
+        if place.is_default or (is_library and is_mine(place.path)):
+            return self.writing()
         self.out.say(
             f"{place.path} is not trusted: it is read-only, and its settings decide nothing about where text "
             f"goes; to change that, run: infinimem trust {place.path}"
+            if is_library
+            else f"{place.path} is a folder of notes: it is read-only; infinimem init makes it a library"
         )
-        return self._tell_offline(self._open(self.model, read_only=True)), None
+        return self._tell_offline(self._open(self.model, read_only=True))
 
-    def _open(self, model: str | LLM | None, *, notes: bool = False, **how: bool) -> Memory:
+    def _open(self, model: str | None, *, notes: bool = False, **how: Any) -> Memory:
         place = self.place(notes)
-        if place != self.place():
-            self.out.say(f"there is no library here: reading the notes in {place.path}")
         if place.is_default and not how.get("create") and not place.path.is_dir():
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
                 " or a folder of notes"
             )
-        return self._open_at(place.path, model, **how)
-
-    def _open_at(self, path: str | Path, model: str | LLM | None, **how: Any) -> Memory:
         from infinimem.memory import open_memory
 
-        return open_memory(path, model=model, embedder=self.embedder, strategy=self.strategy, **how)
+        how |= {"embedder": self.embedder, "strategy": self.strategy}
+        return open_memory(place.path, model=model, **how)
 
     def _tell_offline(self, memory: Memory) -> Memory:
         named = self.model or memory.library.settings.llm.model
@@ -249,7 +240,7 @@ def document_ids(context: click.Context, param: click.Parameter, begun: str) -> 
 
     options = context.find_root().ensure_object(Options)
     try:
-        folders = listed(options.place(notes=True).path).values()
+        folders = listed(options.place(notes=True, say=lambda text: None).path).values()
     except InfinimemError:  # nobody wants to read of it while typing
         return []
     ids = (doc_id for folder in folders for doc_id in folder.documents)

@@ -22,12 +22,10 @@ from infinimem.markdown.characters import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-Step = Callable[[int, int], None]
-"""Called with how much is done and how much there is."""
+Step = Callable[[int, int], None]  # called with how much is done and how much there is
 Marks = Callable[[str], Iterable[tuple[int, int]]]
 """Gives the parts of a text that matched: where each begins and ends."""
-LEAST = 20
-"""Characters of a line that is broken, however narrow the terminal."""
+LEAST = 20  # characters of a line that is broken, however narrow the terminal
 _SPANS = (("day", 1, 14), ("week", 7, 61), ("month", 30, 730), ("year", 365, 10**7))
 """Units of time, their days, and the days from which on the next one is used."""
 
@@ -133,8 +131,9 @@ class Output:
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
             progress.TimeElapsedColumn(),
-            progress.TextColumn("left"),
+            progress.TextColumn("elapsed,"),
             progress.TimeRemainingColumn(),
+            progress.TextColumn("left"),
             console=_console(sys.stderr),
             transient=True,
             redirect_stdout=False,  # what else is written meanwhile goes through the filter

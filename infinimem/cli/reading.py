@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -33,16 +32,10 @@ if TYPE_CHECKING:
     from infinimem.store.view import View
     from infinimem.tools import Result
 
-PAGE = 20
-"""Documents that the tool lists at once."""
-SUMMARY = 160
-"""Characters of a summary in a person's table."""
-COLUMN = 36
-"""Characters of a strategy beside others; in a narrower terminal one is below the other."""
-SHOWN, LENGTH = 5, 200
-"""Pieces of evidence that are shown, and characters of each; -v and --json give all."""
-_NUMBERED = re.compile(r" *(?:\d+[:-]? |…$)")
-"""What stands before the words of a line that is shown."""
+PAGE = 20  # documents that the tool lists at once
+SUMMARY = 160  # characters of a summary in a person's table
+SHOWN, LENGTH = 5, 200  # pieces of evidence that are shown, and characters of each; -v and --json give all
+_NUMBERED = re.compile(r" *(?:\d+[:-]? |…$)")  # what stands before the words of a line that is shown
 
 _scope = click.option(
     "--scope",
@@ -67,8 +60,11 @@ _sources = click.option(
 @_scope
 @snapshot_options
 def search(options: Options, query: str, limit: int, full: bool, scope: str) -> None:
-    reader = options.snapshot(options.reading(notes=True))
-    result = _run(reader.tools.search, query=query, k=limit, scope=scope, full=full)
+    memory = options.reading(notes=True)
+    reader = options.snapshot(memory)
+    from infinimem.tools.search import search as find
+
+    result = find(reader.view, query, limit, scope, full, brief=not options.json)
 
     def marks() -> Marks:
         from infinimem.terms import analyzer
@@ -78,6 +74,11 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
         return lambda line: asked_for(line, terms, language)
 
     _show(options, result, reader.view, marks)
+    if not result["hits"]:
+        options.say_nothing(memory)
+    elif (hit := next((one for one in result["hits"] if one["more"]), None)) and not full:
+        first, last = hit["section"]
+        options.out.say(f"a whole section: infinimem read {shlex.quote(hit['doc_id'])} {first}:{last}")
 
 
 @command()
@@ -88,7 +89,8 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
 @_scope
 @snapshot_options
 def grep(options: Options, pattern: str, doc: str | None, context: int, scope: str) -> None:
-    reader = options.snapshot(options.reading(notes=True))
+    memory = options.reading(notes=True)
+    reader = options.snapshot(memory)
     if doc:
         result = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
@@ -97,6 +99,8 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 
     literal = AS_IT_STANDS in result.get("notes", ())
     _show(options, result, reader.view, lambda: compile_pattern(pattern, literal=literal).places)
+    if not result["matches"]:
+        options.say_nothing(memory)
     rest, _, last = pattern.rpartition(" ")
     if rest and not result["matches"]:
         if last in reader.view:
@@ -111,7 +115,8 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 @_scope
 @snapshot_options
 def ls(options: Options, offset: int, limit: int, scope: str) -> None:
-    tool, out = options.snapshot(options.reading(notes=True)).tools.list_docs, options.out
+    memory, out = options.reading(notes=True), options.out
+    tool = options.snapshot(memory).tools.list_docs
     result = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
     docs = result["docs"]
     while result["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
@@ -122,7 +127,7 @@ def ls(options: Options, offset: int, limit: int, scope: str) -> None:
         length = SUMMARY if out.for_people else None
         rows = [(d["id"], d["tokens"], d["archived"] or "", d["title"], d["summary"][:length]) for d in docs]
         out.table(("id", "tokens", "archived", "title", "summary"), rows)
-        out.say(f"{len(docs)} of {result['total']} documents")
+        out.say(f"{len(docs)} of {result['total']} documents in {memory.library.root}")
 
 
 @command()
@@ -193,6 +198,8 @@ def ask(options: Options, question: str, reader: str | None, sources: tuple[str,
         answer = options.snapshot(memory).ask(question, reader, sources or None, options.max_tokens)
     if out.result(answer_json(answer)):
         show_answer(out, answer)
+        if not answer.citations:
+            options.say_nothing(memory)
         if options.verbose:
             _show_trace(out, answer.trace)
             usage = answer.usage
@@ -204,7 +211,10 @@ def show_answer(out: Output, answer: Answer) -> None:
     out.line(answer.text)
     if answer.citations:
         out.line()
-        rows = ((place(item), ",".join(map(str, item.seqs)), item.text) for item in answer.citations)
+        rows = (
+            (place(item), ",".join(map(str, item.seqs)), "" if item.text in answer.text else item.text)
+            for item in answer.citations
+        )
         out.table(("where", "seq", "line"), rows)
 
 
@@ -225,11 +235,11 @@ def retrieve(
 ) -> None:
     if not question.strip():
         raise UsageError("the question is empty; ask something")
-    out = options.out
-    evidence = options.snapshot(options.reading()).retrieve(question, budget, sources or None, arc)
+    out, memory = options.out, options.reading(notes=True)
+    evidence = options.snapshot(memory).retrieve(question, budget, sources or None, arc)
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
-        out.say("nothing is found that fits the budget" if budget else "nothing is found")
+        options.say_nothing(memory)
     if out.result(asdict(evidence)):
         out.table(("score", "where", "line"), rows)
         if options.verbose:
@@ -262,15 +272,9 @@ def compare(options: Options, question: str) -> None:
 
 
 def _show_compared(out: Output, results: tuple[Compared, ...], everything: bool) -> None:
-    evidence = [_evidence(one, everything) for one in results]
-    if out.for_people and len(results) > 1 and get_terminal_size().columns >= COLUMN * len(results):
-        answers = [f"{one.answer.text}\n" for one in results]
-        out.table([one.strategy for one in results], [answers, ["\n".join(lines) for lines in evidence]])
-        out.line()
-    else:
-        for one, lines in zip(results, evidence, strict=True):
-            out.line(one.strategy, "bold")
-            out.line("\n".join([one.answer.text, *(f"  {line}" for line in lines), ""]))
+    for one in results:
+        out.line(one.strategy, "bold")
+        out.line("\n".join([one.answer.text, *(f"  {line}" for line in _evidence(one, everything)), ""]))
     rows = [
         (one.strategy, one.reader, _tokens(one), used.calls, used.tokens, round(one.ms))
         for one in results

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from infinimem.cli.locate import library_of, run
+from infinimem.cli.locate import library_of, locate, or_notes, run
 from infinimem.cli.options import OFFLINE, Options, Section, cap_option, command, project_option, words
 from infinimem.cli.output import as_json
 from infinimem.errors import UsageError
 from infinimem.model import Turn
 from infinimem.results import answer_json, counted
+from infinimem.user_folders import is_mine
 
 if TYPE_CHECKING:
     from infinimem.fleet.fleet import Fleet
@@ -37,7 +38,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
     """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser."""
     out, memory = options.out, options.asking()
     from infinimem.serving.http import listen, names, serve
-    from infinimem.web.app import ENTER, Live, Session, make_app
+    from infinimem.web.app import ENTER, Session, make_app
     from infinimem.web.site import Site
 
     address = f"127.0.0.1:{port}"
@@ -45,8 +46,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
         known = names(address, listening)
         session = Session(listening.getsockname()[1])
         writes = not (read_only or memory.library.read_only)
-        live = Live(memory)
-        app = make_app(Site(memory, session.csrf if writes else ""), session, known, live)
+        app = make_app(Site(memory, session.csrf if writes else ""), session, known)
         url = f"http://{known[0]}{ENTER}?token={session.token}"
         if options.json:
             click.echo(as_json({"url": url}))
@@ -60,7 +60,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
             session.used = partial(Path(page).unlink, missing_ok=True)
             click.launch(page)
         try:
-            serve(app, listening, live.end)
+            serve(app, listening)
         finally:
             session.used()
 
@@ -78,12 +78,12 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
     """
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
-    memory, begin = options.serving()
+    memory = options.serving()
     from infinimem.mcp import server
     from infinimem.serving.http import listen, names
 
     with memory.llm.cap(options.max_tokens):
-        serving = server.make_server(memory, trust_user, options.folder(), begin)
+        serving = server.make_server(memory, trust_user, options.folder())
         if address is None:
             if sys.stdin.isatty():
                 options.out.say("waiting for a client, which starts this command itself; Ctrl-C ends it")
@@ -165,7 +165,13 @@ def recall(options: Options, prompt: str | None, cwd: str, why: bool) -> None:
     from infinimem.memory import open_memory
 
     out, folder = options.out, Path(cwd).expanduser().resolve()
-    memory = open_memory(library_of(options.library, folder, out.say).path, model=OFFLINE)
+    place = locate(options.library, folder)
+    notes = or_notes(place, folder, out.say)
+    if options.library is None and notes == place:
+        notes = library_of(None, folder, out.say)
+    memory = open_memory(notes.path, model=OFFLINE)
+    if not (notes.is_default or is_mine(notes.path)):
+        out.say(f"hooks do not read {notes.path}: it is not trusted; to change that, run: infinimem trust")
     recalled = Recall(memory).preview(prompt or "", str(folder))
     if out.result(recalled):
         rows = [
@@ -175,9 +181,8 @@ def recall(options: Options, prompt: str | None, cwd: str, why: bool) -> None:
         if why and rows:
             out.table(("why", "words", "score", "where", "line"), rows)
         out.line(recalled["text"] or "nothing is injected")
-
-
-# ── many libraries in an object store: docs/FLEET.md ────────────────────────────────────────────
+        if not recalled["text"]:
+            options.say_nothing(memory)
 
 
 @click.group(cls=Section)

@@ -33,14 +33,10 @@ if TYPE_CHECKING:
     from infinimem.importers import Survey
     from infinimem.memory import Memory
 
-SHOWN = 8
-"""Files that were passed over, before the rest are only counted."""
-MAX_STDIN = 64 * 2**20
-"""Bytes of one turn; more is a file to import."""
-DEAR = 400
-"""Tokens a turn of which an agent is warned."""
-MAX_REPLY = 4 * 2**20
-"""Bytes of a reply."""
+SHOWN = 8  # files that were passed over, before the rest are only counted
+MAX_STDIN = 64 * 2**20  # bytes of one turn; more is a file to import
+DEAR = 400  # tokens a turn of which an agent is warned
+MAX_REPLY = 4 * 2**20  # bytes of a reply
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -123,7 +119,10 @@ def _say_inbox(out: Output, memory: Memory) -> int:
     return waiting
 
 
-def _waits(memory: Memory) -> str:
+def _waits(memory: Memory, drawn: bool = False) -> str:
+    if drawn:
+        left = len(memory.view.buffer.entries)
+        return f"{counted(left, 'fact')} to sort into topics: infinimem consolidate" if left else ""
     if not memory.by_agent:
         return "recorded only: the next add, import or consolidate extracts entries"
     told = memory.tasks.counts()
@@ -212,7 +211,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
         if receipts:
             what = f"{counted(moved, 'line')} sorted, " if moved else ""
             out.say(f"{what}see " + " to ".join(dict.fromkeys((receipts[0].id, receipts[-1].id))))
-        _say_left(out, source, archived, _waits(memory) if record and recorded else "")
+        _say_left(out, source, archived, _waits(memory, not record) if recorded else "")
         _say_inbox(out, memory)
 
     _end(options, data, show, newly_unanswered(tried, memory.unanswered()))
@@ -313,9 +312,6 @@ def rebuild(options: Options) -> None:
     data = {name: status[name] for name in ("strategy", "documents", "evidence")}
     data["receipts"] = [receipt.id for receipt in receipts]
     _end(options, data, lambda: out.line(f"{documents} from {turns}"), failed)
-
-
-# ── tasks ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @click.group(cls=Section, invoke_without_command=True)

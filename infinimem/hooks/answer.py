@@ -1,11 +1,10 @@
 """What a hook does in its own process, which the person waits for, and in the two that it starts.
 
 In: the JSON that Claude Code gives each hook on standard input (code.claude.com/docs/en/hooks, "Hook input").
-Opening a library takes longer than a person should wait, so one process (`serve LIBRARY`) holds it open and
-answers through a socket, for as long as some ask; another (`remember LIBRARY [--create]`) brings a session's
-log into the library. They read the event on standard input and have nobody to talk to: whatever fails, fails
-in silence; what was recorded is on disk. They meet at a socket and two locks, in a folder of this user alone;
-nothing that was said is ever written there. A hook imports little.
+To open a library takes longer than a person should wait, so one process (`serve LIBRARY`) holds it open and
+answers through a socket; another (`remember LIBRARY [--create]`) brings a session's log in. They have nobody
+to talk to: whatever fails, fails in silence. They meet at a socket and two locks, in a folder of this user
+alone, where nothing that was said is ever written. A hook imports little.
 """
 
 from __future__ import annotations
@@ -169,9 +168,6 @@ def start(what: str, library: Path, event: Event, *options: str, keep: int | Non
     with child.stdin as pipe:
         pipe.write(event.as_json())
     return child
-
-
-# ── the processes that are started ──────────────────────────────────────────────────────────────
 
 
 def serve(library: Path, first: Event) -> None:

@@ -47,8 +47,7 @@ RARE, RARE_SHARE = 10, 0.02
 KIN, WEAK, WORK, DAY = 0.7, 0.4, 0.5, 0.3
 """Weights of words: of the same matter; not rare, or in what is pasted below the prompt's first line; of
 everyday work; a day of the week. A rare word weighs 1, and in its own project any."""
-HEAD = 12
-"""Words at the start of a line, which say what it is about: behind them a word weighs less and less."""
+HEAD = 12  # words at the start of a line, which say what it is about: behind them a word weighs less and less
 ABOUT, FAR = 0.8, 0.5
 """Shares of the best: from which on a line is as much about a word; below which it is left out."""
 ALIKE = 0.85  # likeness from which on an unknown word counts as a misspelling

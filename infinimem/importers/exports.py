@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -234,7 +235,10 @@ def chat_turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
         if isinstance(content, list | tuple):
             content = [part.model_dump() if hasattr(part, "model_dump") else part for part in content]
         told = _openai({**message, "content": content or ""}, "", Counter())
-        yield from (turn for turn in told if turn.text.strip())
+        given = first(message, *fields.TIME)
+        for turn in told:
+            if turn.text.strip():  # a time that is none goes on as it is, and is refused with the turn
+                yield turn if turn.time or given is None else replace(turn, time=str(given))
 
 
 # ── ChatGPT ─────────────────────────────────────────────────────────────────────────────────────

@@ -131,7 +131,7 @@ def _near(day: int, named: NamedDate) -> float:
     return near
 
 
-_ONESELF = frozenset({"i", "me", "my", "mine", "myself"})
+_ONESELF = frozenset({"i", "me", "my", "mine", "myself", "we", "us", "our", "ours"})
 _ADDRESSED = frozenset({"you", "your", "yours", "yourself", "yourselves"})
 _TO_ME = re.compile(r"\b(?:tell|show|give|remind|help|let|ask) me\b")
 _TITLES = frozenset({"dr", "mr", "mrs", "ms", "miss", "prof", "sir"})

@@ -73,18 +73,12 @@ PARTS_OF: Mapping[Scope, frozenset[int]] = {
 }
 
 
-PARTS = ("words", "whole", "meaning", "prior")
-"""Of a score: the first three, of which `whole` counts names too, are added up, the last multiplies."""
-
-
 class Ranked(NamedTuple):
     """A row that answers, and its score."""
 
     name: str
     row: Row
     score: float
-    parts: tuple[float, float, float, float]
-    """What the score is made of, by `PARTS`."""
 
 
 class Searcher:
@@ -105,17 +99,33 @@ class Searcher:
     def blocks(self, query: str, limit: int = 10, scope: Scope = "default") -> list[Retrieved]:
         """Return the heading blocks that answer a query best, and in the default scope the turns that stand
         for themselves (`View.unfiled`); ties by document and line."""
-        return [item for item, _ in self._sections(query, limit, scope)]
-
-    def reasons(
-        self, query: str, limit: int = 10, scope: Scope = "default"
-    ) -> list[tuple[str, int, int, Mapping[str, float]]]:
-        """Return of what `blocks` gives document, first and last line, and what the score of the best line in
-        it is made of (`PARTS`)."""
-        return [
-            (item.doc_id, item.start_line, item.end_line, dict(zip(PARTS, hit.parts, strict=True)))
-            for item, hit in self._sections(query, limit, scope)
-        ]
+        found: dict[tuple[str, int], list[tuple[Ranked, Partition | None]]] = {}
+        blocks = self._view.derived(_blocks)
+        for hit in self._hits("blocks", query, max(KEPT // 2, 5 * limit), scope) if limit > 0 else ():
+            name, row, block = hit.name, hit.row, None
+            is_turn = scope == "default" and name.startswith(EVIDENCE)
+            if row.line >= PASSAGE and not is_turn:
+                if name not in blocks:
+                    blocks[name] = partitions(self._view.document(name))
+                block = next(
+                    (one for one in blocks[name] if one.start_line <= row.start <= one.end_line), None
+                )
+            key = name, block.start_line if block else row.start
+            found.setdefault(key, []).append((hit, block))
+        scored = []
+        for (name, start), lines in found.items():
+            score = sum(hit.score * FURTHER**at for at, (hit, _) in enumerate(lines))
+            scored.append((-round(score, DIGITS), name, start, *lines[0]))
+        items = list[Retrieved]()
+        for score, name, _, hit, block in sorted(scored, key=lambda one: one[:3]):
+            item = self._pieces.block(self._view.document(name), block) if block else self._shown(hit)
+            if item and scope == "default" and name.startswith(EVIDENCE):
+                item = replace(self.lines_at(name, item.start_line, item.end_line), text=item.text)
+            if item:
+                items.append(replace(item, score=-score))
+            if len(items) == limit:
+                break
+        return items
 
     def scores(self, query: str, limit: int = 50, scope: Scope = "default") -> list[tuple[str, int, float]]:
         """Return as `entries`, but of each only document, seq (0 for none) and score: nothing is read."""
@@ -204,35 +214,6 @@ class Searcher:
             item = self._pieces.entry(located[0])
         return part(document, item, row.piece) if row.piece else item
 
-    def _sections(self, query: str, limit: int, scope: Scope) -> list[tuple[Retrieved, Ranked]]:
-        found: dict[tuple[str, int], list[tuple[Ranked, Partition | None]]] = {}
-        blocks = self._view.derived(_blocks)
-        for hit in self._hits("blocks", query, max(KEPT // 2, 5 * limit), scope) if limit > 0 else ():
-            name, row, block = hit.name, hit.row, None
-            is_turn = scope == "default" and name.startswith(EVIDENCE)
-            if row.line >= PASSAGE and not is_turn:
-                if name not in blocks:
-                    blocks[name] = partitions(self._view.document(name))
-                block = next(
-                    (one for one in blocks[name] if one.start_line <= row.start <= one.end_line), None
-                )
-            key = name, block.start_line if block else row.start
-            found.setdefault(key, []).append((hit, block))
-        scored = []
-        for (name, start), lines in found.items():
-            score = sum(hit.score * FURTHER**at for at, (hit, _) in enumerate(lines))
-            scored.append((-round(score, DIGITS), name, start, *lines[0]))
-        items = list[tuple[Retrieved, Ranked]]()
-        for score, name, _, hit, block in sorted(scored, key=lambda one: one[:3]):
-            item = self._pieces.block(self._view.document(name), block) if block else self._shown(hit)
-            if item and scope == "default" and name.startswith(EVIDENCE):
-                item = replace(self.lines_at(name, item.start_line, item.end_line), text=item.text)
-            if item:
-                items.append((replace(item, score=-score), hit))
-            if len(items) == limit:
-                break
-        return items
-
     # ── the ranking ─────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -272,7 +253,7 @@ class Searcher:
         most = MEANING_WEIGHT * (max(map(sum, said), default=0.0) or 1.0)
         shares = meaning.shares(rows, most) if meaning else [0.0] * len(rows)
         hits = [
-            Ranked(name, row, round((own + beyond + share) * prior, DIGITS), (own, beyond, share, prior))
+            Ranked(name, row, round((own + beyond + share) * prior, DIGITS))
             for (name, row), (own, beyond), share, prior in zip(
                 found, said, shares, factors(query, rows, settings), strict=True
             )

@@ -300,8 +300,6 @@ class Document:
         text = "\n".join(self.lines) + "\n" * self.final_newline
         return _BOM * self.bom + text.encode("utf-8", "surrogateescape")
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def header(self) -> Header:
         return read_header(self.lines)
@@ -343,12 +341,10 @@ class Document:
 
     @property
     def title(self) -> str:
-        """The header's title on one line; "" if there is none."""
         return self._in_header("title")
 
     @property
     def summary(self) -> str:
-        """The header's summary on one line; "" if there is none."""
         return self._in_header("summary")
 
     def _in_header(self, key: str) -> str:
@@ -380,12 +376,10 @@ class Document:
 
     @property
     def malformed(self) -> tuple[int, ...]:
-        """Numbers of the lines that begin like a signature but are no entry."""
         return self._scan.malformed
 
     @property
     def headings(self) -> tuple[Heading, ...]:
-        """Headings outside closed fences and comments."""
         return self._outline.headings
 
     @property
@@ -410,11 +404,8 @@ class Document:
         at = bisect_right(self.headings, number, key=lambda heading: heading.line)
         return self._outline.paths[at - 1] if at else ()
 
-    # ── editing ─────────────────────────────────────────────────────────────────────────────────
-
     @property
     def newline(self) -> str:
-        """The line end that most lines have."""
         crlf = sum(line.endswith("\r") for line in self.lines)
         return "\r\n" if crlf * 2 > len(self.lines) else "\n"
 

@@ -1,13 +1,9 @@
 """The header of a document: the lines between two `---`, read as strings, edited line by line.
 
-A header has a few kilobytes, no aliases, no tags, no duplicate keys, bounded depth. One that does not pass is
-a `problem`, and its bytes are never rewritten. Editing touches the lines of the keys it changes; nothing is
-ever dumped anew. The headers of other programs, TOML between two `+++` and a JSON object, are read the same
-way, and never edited.
-
-python-frontmatter reads them all, with handlers of ours: only what is short is parsed, and YAML becomes
-strings, lists and mappings, never types, aliases or merges, so a bomb costs no more than its bytes. It and
-yaml are slow to import, so the first header imports them.
+A header has a few kilobytes, no aliases, no tags, no duplicate keys, bounded depth, so a bomb costs no more
+than its bytes. One that does not pass is a `problem`, and its bytes are never rewritten. The headers of other
+programs, TOML between two `+++` and a JSON object, are read the same way, and never edited. What reads them,
+python-frontmatter and yaml, is slow to import: the first header imports it.
 """
 
 from __future__ import annotations
@@ -25,8 +21,7 @@ from infinimem.markdown.characters import clean_text, sound
 
 MAX_BYTES = 16 * 1024
 MAX_DEPTH = 8
-_CLOSING = {"---": "---", "+++": "+++", "{": "}"}
-"""What ends a header, by what begins it."""
+_CLOSING = {"---": "---", "+++": "+++", "{": "}"}  # what ends a header, by what begins it
 
 Value = str | int | Sequence["Value"] | Mapping[str, "Value"]
 
@@ -41,8 +36,7 @@ _TYPED = re.compile(
 _TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
 _EDGES = re.compile(r"\A.+\n|^.+\Z", re.MULTILINE)
 """The lines that a header stands between; where it ends is known before it is read."""
-_BEGINS_KEY = re.compile(r"[\w-]++:(?:\s|\Z)")
-"""What makes an opening --- the beginning of a header."""
+_BEGINS_KEY = re.compile(r"[\w-]++:(?:\s|\Z)")  # what makes an opening --- the beginning of a header
 _DATED = re.compile(r"\d{4}-\d\d?-\d\d?(?:(?:[Tt]| +)\d.*)?\Z", re.ASCII)
 _ESCAPE = re.compile(
     r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
@@ -59,8 +53,7 @@ class Header:
     values: Mapping[str, Any] = field(default_factory=dict)
     problem: str | None = None
     end: int = 0
-    foreign: bool = False
-    """Whether it is TOML or JSON."""
+    foreign: bool = False  # whether it is TOML or JSON
 
     @property
     def editable(self) -> bool:

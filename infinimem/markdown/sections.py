@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from infinimem.markdown.document import Document, Heading
 from infinimem.tokens import estimate
 
-PARTITION_TOKENS = 400
-"""Of one, by estimate, so that the blocks of a document hang on nothing else."""
+PARTITION_TOKENS = 400  # of one, by estimate, so that the blocks of a document hang on nothing else
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from sys import intern
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.model import SOURCES, Entry, Source
 
-MAX_SEQS = 100_000
-"""Most seqs that one list may name: `1-999999999` is 11 bytes and would be gigabytes."""
+MAX_SEQS = 100_000  # most seqs that one list may name: `1-999999999` is 11 bytes and would be gigabytes
 
 # Possessive throughout, so that no input makes them backtrack.
 _KEY = r"[a-z][a-z0-9_]*+"
@@ -34,8 +33,7 @@ _ESCAPED = re.compile(r"\\(.)")
 _SEQ = re.compile(r"[1-9][0-9]{0,17}\Z")
 _SPAN = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\Z")
 _OWN = frozenset({"seq", "time", "source", "origin"})
-_FIRST = ("seq", "time", "source")
-"""The keys that stand before the others, which are sorted."""
+_FIRST = ("seq", "time", "source")  # the keys that stand before the others, which are sorted
 
 
 def parse_entry(line: str) -> Entry | None:
@@ -147,7 +145,8 @@ def format_entry(
 
 
 def resigned(old: Entry, new: Entry) -> str:
-    """Sign the line of `old` as `new` is: what both say alike keeps its bytes and its place."""
+    """Return the line of `old` as `new` is signed: what both say alike keeps its bytes and its place. Another
+    text is of one line."""
     match = _SIGNATURE.match(old.line)
     if match is None:
         raise ValueError(f"{old.line!r} is no entry")
@@ -156,7 +155,9 @@ def resigned(old: Entry, new: Entry) -> str:
     for key in sorted(key for key in now if now[key] != was.get(key)):
         place = next((n for n, pair in enumerate(pairs) if _rank(pair) > _rank((key, ""))), len(pairs))
         pairs.insert(place, (key, _value(now[key])))
-    return f"- <{','.join(f'{key}={value}' for key, value in pairs)}> {old.line[match.end() :]}"
+    end = block_id(old.seq) if old.line.endswith(block_id(old.seq)) else ""
+    text = old.line[match.end() :] if new.text == old.text else f"{new.text}{end}"
+    return f"- <{','.join(f'{key}={value}' for key, value in pairs)}> {text}"
 
 
 def _pairs(

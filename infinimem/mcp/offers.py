@@ -29,8 +29,7 @@ from infinimem.store.view import is_hidden
 from infinimem.tools.tool import Result, Rule, Tool, shown, span
 
 ASKED = 20  # lines that a person is shown
-caller: ContextVar[str] = ContextVar("caller", default="")
-"""The name of the client whose call is answered."""
+caller: ContextVar[str] = ContextVar("caller", default="")  # the name of the client whose call is answered
 
 
 TABLES = tomllib.loads(resources.files(__package__).joinpath("offers.toml").read_text("utf-8"))

@@ -45,28 +45,16 @@ NAME = "infinimem"
 ASKING = 8  # calls of the model side by side; more wait
 BEAT = 1.0  # seconds between two notes of progress
 
-NO_LIBRARY = (
-    "nothing is remembered yet: there is no library; `remember` makes it, or in a shell: infinimem add"
-)
-"""What tools answer where there is no library."""
-
 AS_FORM = "2026-07-28"
 """The first version of the protocol in which a call ends with what a person is asked, and comes again."""
-Begin: TypeAlias = Callable[[bool], Memory | None]
 _Context: TypeAlias = ServerRequestContext[Any, Any]
 _Page: TypeAlias = types.PaginatedRequestParams | None
 _T = TypeVar("_T")
 _A = TypeVar("_A")
 _PREFIX = "infinimem://doc/"
 MARKDOWN = "text/markdown"
-LISTED = CacheHint(ttl_ms=3_600_000)
-LASTING: tuple[CacheableMethod, ...] = (
-    "tools/list",
-    "prompts/list",
-    "resources/templates/list",
-    "server/discover",
-)
-"""What stays so while the server runs; for documents any client must ask anew, as the SDK says unasked."""
+# What stays so while the server runs; for documents any client must ask anew, as the SDK says unasked.
+LASTS: list[CacheableMethod] = ["tools/list", "prompts/list", "resources/templates/list", "server/discover"]
 PAGE = 100
 MAX_URI = 4000
 MAX_TEXT = 400_000  # characters of one document; what is longer is read with read_lines
@@ -146,74 +134,47 @@ async def _approved(
     return await anyio.to_thread.run_sync(_called, act, params.arguments or {})
 
 
-class _Served:
-    def __init__(self, memory: Memory, trust_user: bool, project: str | None, begin: Begin | None) -> None:
-        self._trust_user, self._project, self._begin = trust_user, project, begin
-        self._serve(memory)
+def _reads(reading: Reader, work: Callable[[Reader, _A], _T]) -> Callable[[_Context, _A], Awaitable[_T]]:
+    """Make a handler that reads something in a thread; whatever goes wrong is one line."""
 
-    def _serve(self, memory: Memory) -> None:
-        self.reading: Reader = memory.within(self._project) if self._project else memory
-        self.offered = offers(memory, self.reading, self._trust_user)
+    def read(wanted: _A) -> _T:
+        try:
+            return work(reading, wanted)
+        except MCPError:
+            raise
+        except Exception as error:
+            log.debug("a resource or prompt failed", exc_info=True)
+            raise MCPError(types.INTERNAL_ERROR, _unexpected(error)) from None
 
-    def look(self, make: bool = False) -> bool:
-        if self._begin is not None and (memory := self._begin(make)) is not None:
-            self._begin = None
-            self._serve(memory)
-        return self._begin is None
+    async def handle(ctx: _Context, wanted: _A) -> _T:
+        return await anyio.to_thread.run_sync(read, wanted, abandon_on_cancel=True)
 
-    def offer(self, name: str) -> Offer:
-        """Return a tool; MCPError if there is none so named, LibraryError if there is no library for it."""
-        if name not in self.offered:
-            listed = ", ".join(self.offered)
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {name[:40]!r}; there are {listed}")
-        if not self.look(make=self.offered[name].writes and self.offered[name].approved is None):
-            raise LibraryError(NO_LIBRARY)
-        return self.offered[name]
-
-    def reads(self, work: Callable[[Reader, _A], _T]) -> Callable[[_Context, _A], Awaitable[_T]]:
-        """Make a handler that reads something in a thread; whatever goes wrong is one line."""
-
-        def read(wanted: _A) -> _T:
-            try:
-                self.look()
-                return work(self.reading, wanted)
-            except MCPError:
-                raise
-            except Exception as error:
-                log.debug("a resource or prompt failed", exc_info=True)
-                raise MCPError(types.INTERNAL_ERROR, _unexpected(error)) from None
-
-        async def handle(ctx: _Context, wanted: _A) -> _T:
-            return await anyio.to_thread.run_sync(read, wanted, abandon_on_cancel=True)
-
-        return handle
+    return handle
 
 
 def _failed(line: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=line)], is_error=True)
 
 
-def make_server(
-    memory: Memory, trust_user: bool = False, project: str | None = None, begin: Begin | None = None
-) -> Server[Any]:
+def make_server(memory: Memory, trust_user: bool = False, project: str | None = None) -> Server[Any]:
     """Make a server that any number of clients may call at once.
 
     Args:
         trust_user: whether a client may record the user's words as the user's.
         project: read only what was said there (`Reader.within`).
-        begin: if `memory` stands for a library that nobody made yet: gives it once it is there, or makes it.
     """
-    served = _Served(memory, trust_user, project, begin)
-    tools = types.ListToolsResult(tools=[listed(offer) for offer in served.offered.values()])
+    reading: Reader = memory.within(project) if project else memory
+    offered = offers(memory, reading, trust_user)
+    tools = types.ListToolsResult(tools=[listed(offer) for offer in offered.values()])
+    sections = dict.fromkeys((*offered, *["library"] * memory.view.initialised), "")
     asking = anyio.CapacityLimiter(ASKING)
 
     async def call_tool(
         ctx: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        try:
-            offer = served.offer(params.name)
-        except InfinimemError as error:
-            return _failed(_unexpected(error))
+        if (offer := offered.get(params.name)) is None:
+            wrong = f"there is no tool {params.name[:40]!r}; there are {', '.join(offered)}"
+            raise MCPError(types.INVALID_PARAMS, wrong)
         if offer.approved is not None:
             return await _approved(ctx, offer, params)
         client = ctx.session.client_params
@@ -233,16 +194,16 @@ def make_server(
         title="infinimem memory",
         instructions=filled(
             resources.files(__package__).joinpath("instructions.md").read_text("utf-8"),
-            dict.fromkeys(served.offered, ""),
+            sections,
         ),
-        cache_hints=dict.fromkeys(LASTING, LISTED),
+        cache_hints=dict.fromkeys(LASTS, CacheHint(ttl_ms=3_600_000)),
         on_list_tools=_always(tools),
         on_call_tool=call_tool,
         on_list_prompts=_always(_PROMPTS),
-        on_get_prompt=served.reads(_recalled),
-        on_list_resources=served.reads(_list_resources),
+        on_get_prompt=_reads(reading, _recalled),
+        on_list_resources=_reads(reading, _list_resources),
         on_list_resource_templates=_always(_TEMPLATES),
-        on_read_resource=served.reads(_read_resource),
+        on_read_resource=_reads(reading, _read_resource),
     )
     server.middleware.clear()  # tracing for collectors that nobody asked for
     return server
@@ -337,9 +298,6 @@ def _read_resource(memory: Reader, wanted: types.ReadResourceRequestParams) -> t
     return types.ReadResourceResult(
         contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=safe)]
     )
-
-
-# ── over HTTP ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def token_of(chosen: str | None) -> str:

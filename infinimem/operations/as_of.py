@@ -17,14 +17,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, tombstone
 from infinimem.model import Receipt
+from infinimem.operations.provenance import REPLACED, recorded
 from infinimem.spec import folders
 from infinimem.store import sequence, state
 from infinimem.store.external_edits import tracked
@@ -34,9 +36,11 @@ from infinimem.store.library import Clock, Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.receipts import forgotten, last_forget, named, receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE, JOURNAL
-from infinimem.store.view import View, whole
+from infinimem.store.view import Scope, View, whole
 from infinimem.user_folders import SETTINGS, cache_folder, delete_cache
 
+_AGO = re.compile(r"(\d{1,4})([dwmy])\Z")
+_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 _RECEIPT = re.compile(r"(?:journal/)?\d+-(?:[a-z]|[0-9a-f]{6})")
 _STATE = (".infinimem/", ".infinimem/withheld/")
@@ -50,10 +54,12 @@ class Moment:
     seq: int
 
 
-def moment(view: View, name: str) -> Moment:
+def moment(view: View, name: str, now: datetime | None = None) -> Moment:
     """Parse what `Memory.at` takes. A seq is the moment before the next one was given, a date the end of that
-    day; a time without a zone is UTC."""
+    day; a time without a zone is UTC; "7d" is so long before `now`."""
     receipts = list(receipts_of(view))
+    if now and (ago := _AGO.match(name)):
+        return _at(view, receipts, now - timedelta(days=int(ago[1]) * _DAYS[ago[2]]))
     if (seq := whole(name)) is not None:
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
     if _RECEIPT.match(name):
@@ -62,7 +68,7 @@ def moment(view: View, name: str) -> Moment:
     until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
     if until is None:
         raise UsageError(
-            f"{name!r} is not a moment; give a seq, a time such as 2025-03-03T14:05, or a receipt's id"
+            f"{name!r} is not a moment; give a seq, a time such as 2025-03-03T14:05 or 7d, or a receipt's id"
         )
     return _at(view, receipts, until)
 
@@ -167,6 +173,68 @@ def _as_seen(
     for doc_id, some in back.items():
         documents[doc_id] = documents.get(doc_id, Document.empty(doc_id)).insert(some)
     return documents | {doc_id: reading(documents[doc_id], those) for doc_id, those in edited.items()}
+
+
+Kind = Literal["new", "edited", "moved", "replaced", "gone"]
+
+
+@dataclass(frozen=True)
+class FactChange:
+    """A fact that is other than it was: its words before and after, "" where it was not live, and its place.
+
+    kind: new; edited; moved, with the same words; replaced, by line `by`, whose words are `now`; gone.
+    """
+
+    kind: Kind
+    seq: int
+    was: str
+    now: str
+    where: str
+    time: str
+    by: int | None = None
+
+
+@dataclass(frozen=True)
+class FactChanges:
+    """What changed between two moments, by seq, and the receipts of that time."""
+
+    rows: tuple[FactChange, ...]
+    receipts: tuple[Receipt, ...]
+
+
+def changes(view: View, span: str | None, now: datetime) -> FactChanges:
+    """Return what changed by "7", a receipt (None: the newest), or between "2025-03-01..2025-03-08", moments,
+    of which the second may be left out and a number is a receipt's. Of records, turns that are new."""
+    receipts = tuple(receipts_of(view))
+    parts = (span or "").partition("..")
+    first, dots, last = (named(receipts, one).id if whole(one) is not None else one for one in parts)
+    if dots:
+        start = moment(view, first, now)
+        end = moment(view, last, now) if last else None
+    elif receipts:
+        one = named(receipts, span) if span else max(receipts, key=lambda each: each.number)
+        start, end = Moment(one.number - 1, one.high), Moment(one.number, one.high)
+    else:
+        raise UsageError("there are no receipts yet; say between which days, for example 7d..")
+    before, after = as_of(view, start), as_of(view, end) if end else view
+    scope: Scope = "default" if view.spec.has_entries else "evidence"
+    old, new = ({place.seq: place for place in each.entries(scope)} for each in (before, after))
+    records, rows, heirs = recorded(after), list[FactChange](), set[int]()
+    for seq in old.keys() - new.keys():
+        known = records.heirs(seq).items()
+        by = next((heir for heir, why in known if why in REPLACED and heir in new), None)
+        place, text = (new[by], new[by].text) if by else (old[seq], "")
+        kind: Kind = "replaced" if by else "gone"
+        rows.append(FactChange(kind, seq, old[seq].text, text, place.doc_id, place.entry.known_time, by))
+        heirs |= {by} if by else set()
+    for seq in new.keys() - heirs:
+        place, was = new[seq], old[seq].text if seq in old else ""
+        kind = "new" if seq not in old else "edited" if was != place.text else "moved"
+        if kind != "moved" or old[seq].doc_id != place.doc_id:
+            rows.append(FactChange(kind, seq, was, place.text, place.doc_id, place.entry.known_time))
+    until = end.receipt if end else max((one.number for one in receipts), default=0)
+    between = tuple(one for one in receipts if start.receipt < one.number <= until)
+    return FactChanges(tuple(sorted(rows, key=lambda one: one.seq)), between)
 
 
 @contextmanager

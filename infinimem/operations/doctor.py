@@ -27,7 +27,7 @@ from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded
 from infinimem.operations.review import inbox
 from infinimem.spec import folders
-from infinimem.store.external_edits import differences, tracked, undate
+from infinimem.store.external_edits import rewrite, tracked, without
 from infinimem.store.library import Library
 from infinimem.store.plans import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
@@ -129,9 +129,8 @@ def repair(library: Library) -> list[Finding]:
         with library.locked() as view:
             documents = map(view.document, tracked(view))
             places = (place for document in documents for place in document.entries)
-            done = undate(view, [*checks.outdated(places)])
-            notice = differences(view, library.seen_lines(), done.documents)
-            library.commit(done, view, library.of_people("undate"), (), notice)
+            outdated = ((p, without(p.entry, "when")) for p in checks.outdated(places))
+            library.sign(rewrite(view, outdated, "undated"), view, "undate")
     left = {_kind(finding) for finding in examine(library, sys.maxsize)}
     return [finding for finding in findings if _kind(finding) not in left]
 

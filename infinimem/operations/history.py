@@ -103,7 +103,7 @@ def _beginning(records: Lineage, seq: int) -> Iterator[Event]:
     kind: EventKind = "drawn" if origin else "typed"
     why = "phrased by a model" if "by" in first.fields else ""
     speaker = first.fields.get("speaker", "")
-    yield Event(kind, seq, first.time or "", where, first.text, first.source, speaker, origin=origin, why=why)
+    yield Event(kind, seq, first.known_time, where, first.text, first.source, speaker, origin=origin, why=why)
 
 
 def _receipt(step: LineStep) -> Event:
@@ -140,7 +140,7 @@ def _after(records: Lineage, seq: int) -> Iterator[Event]:
                 continue
             known.add(heir)
             place, entry = records.view.entry(heir), records.entry(heir)
-            text, time, source = (entry.text, entry.time or "", entry.source) if entry else ("", "", "")
+            text, time, source = (entry.text, entry.known_time, entry.source) if entry else ("", "", "")
             words = f"{_HEIRS[why]} {old}" if why in REPLACED else why
             yield Event("heir", heir, time, at(place) if place else "", text, source, why=words)
             pending += [heir] * (why in REPLACED)
@@ -243,9 +243,7 @@ def _arrived(records: Lineage, place: Located, text: str, seen: Mapping[int, See
     if old is not None and old.text.rstrip() != entry.text.rstrip():  # not taken in yet
         source, receipt, time = "human", "", ""
     elif edit is not None and source == "human":
-        old = edit.old
-        if came is None or edit.order >= came.order:
-            receipt, time = edit.receipt.id, edit.receipt.time
+        old, receipt, time = edit.old, edit.receipt.id, edit.receipt.time
     else:
         old = None
     if old is not None:

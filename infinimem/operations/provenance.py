@@ -187,7 +187,7 @@ class Lineage:
         entry, session = place.entry, session_of(place, self.view) or ""
         turn, speaker = entry.fields.get("turn", ""), entry.fields.get("speaker", "")
         return TurnRef(
-            entry.seq, at(place), session, turn, speaker, entry.time or "", entry.source, entry.text
+            entry.seq, at(place), session, turn, speaker, entry.known_time, entry.source, entry.text
         )
 
     def turns(self, entry: Entry) -> tuple[TurnRef, ...]:

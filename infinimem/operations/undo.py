@@ -30,7 +30,7 @@ from infinimem.store.spec import EVIDENCE, TOPICS
 from infinimem.store.view import View, is_hidden
 
 _NOTE = "takes back receipt "
-_WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undated", "undone", "removed")
+_WRITTEN = tuple("added stamped edited pinned unpinned renumbered cites undated undone removed".split())
 """How the reason of a row begins whose line the receipt itself wrote or took out."""
 _BY_HAND = ("deleted", "moved by hand")
 """Reasons of rows that tell what a person had done before."""

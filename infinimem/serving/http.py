@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Callable, Collection, Iterable, Mapping
-from types import FrameType
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from infinimem.errors import UsageError
@@ -74,17 +73,11 @@ async def reply(send: Any, status: int, text: str, headers: Mapping[str, str]) -
     await send({"type": "http.response.body", "body": f"{text}\n".encode()})
 
 
-def serve(app: Any, listening: socket.socket, ending: Callable[[], None] = lambda: None) -> None:
-    """Serve an ASGI application until the process is told to end; `ending` then ends what would go on for
-    ever, and may interrupt anything."""
+def serve(app: Any, listening: socket.socket) -> None:
+    """Serve an ASGI application until the process is told to end."""
     import uvicorn
 
     from infinimem.serving.connections import BoundedConnection
-
-    class Server(uvicorn.Server):
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            ending()
-            super().handle_exit(sig, frame)
 
     config = uvicorn.Config(
         app,
@@ -97,4 +90,4 @@ def serve(app: Any, listening: socket.socket, ending: Callable[[], None] = lambd
         server_header=False,
         timeout_graceful_shutdown=2,
     )
-    Server(config).run(sockets=[listening])
+    uvicorn.Server(config).run(sockets=[listening])

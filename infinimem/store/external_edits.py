@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from infinimem.errors import UsageError
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
 from infinimem.model import BUFFERS, Entry, Located, ReceiptRow
+from infinimem.store.line_map import reading
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.plans import Rendered
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
@@ -245,9 +248,8 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         done.quoted.append(before)
         done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "edited"))
         if line.entry.source != "human":
-            phrased = {key: value for key, value in line.entry.fields.items() if key != "by"}
             place = position(line)
-            old[place], new[place] = line.entry, replace(line.entry, source="human", fields=phrased)
+            old[place], new[place] = line.entry, of_person(line.entry)
     for one in edits.ambiguous:
         place, entry = position(one.by), one.by.entry
         those = sorted(seqs.get(position(line), line.seq) for line in one.others(edits.renumbered))
@@ -275,17 +277,66 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     return done
 
 
-def undate(view: View, lines: Sequence[Located]) -> Rendered:
-    """Take `when` out of the signatures of lines; the receipt quotes them as they were."""
-    done, signed = Rendered(), dict[Position, str]()
-    for line in lines:
-        fields = {key: value for key, value in line.entry.fields.items() if key != "when"}
-        signed[position(line)] = resigned(line.entry, replace(line.entry, fields=fields))
-        done.quoted.append(line.entry.line)
-        done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "undated"))
-        done.removed.append((line.seq, line.entry.line))
-    _sign(done, view, signed)
+def of_person(entry: Entry) -> Entry:
+    """Return a line as a person's own."""
+    return replace(without(entry, "by"), source="human")
+
+
+def without(entry: Entry, key: str) -> Entry:
+    """Return a line without a field of its signature."""
+    return replace(entry, fields={name: value for name, value in entry.fields.items() if name != key})
+
+
+def rewrite(view: View, lines: Iterable[tuple[Located, Entry]], why: str) -> Rendered:
+    """Have lines read as these entries do; the receipt quotes them as they were."""
+    done, instead = Rendered(), dict[str, dict[int, str]]()
+    for place, entry in lines:
+        line = resigned(place.entry, entry)
+        instead.setdefault(place.doc_id, {})[place.seq] = line
+        done.quoted.append(place.entry.line)
+        done.rows.append(ReceiptRow(place.seq, place.doc_id, place.doc_id, why))
+        done.removed.append((place.seq, place.entry.line))
+        done.added.append((place.seq, line))
+    done.documents |= {doc_id: reading(view.document(doc_id), new) for doc_id, new in instead.items()}
     return done
+
+
+def edit(view: View, seq: int, text: str) -> Rendered:
+    """Have a fact say something else, on one line, as a person's own."""
+    place = _standing(view, seq)
+    return rewrite(view, [(place, replace(of_person(place.entry), text=_person_text(text)))], "edited")
+
+
+def pin(view: View, seq: int, pinned: bool) -> Rendered:
+    """Pin a fact, or free it."""
+    place = _standing(view, seq)
+    new = without(place.entry, "pin")
+    if pinned:
+        new = replace(new, fields={**new.fields, "pin": "yes"})
+    return rewrite(view, [(place, new)], "pinned" if pinned else "unpinned")
+
+
+def write(view: View, doc_id: str, text: str, time: str, next_seq: Callable[[], int]) -> Rendered:
+    """Put a fact of a person's, on one line, at the end of a document of facts."""
+    text = _person_text(text)
+    if doc_id not in live(view):
+        raise UsageError(f"{doc_id} is no topic; choose one, or CURRENT")
+    line = format_entry(seq := next_seq(), text, time=time, source="human")
+    document = view.document(doc_id).insert([line])
+    return Rendered({doc_id: document}, [ReceiptRow(seq, "-", doc_id, "added")], [(seq, line)])
+
+
+def _standing(view: View, seq: int) -> Located:
+    place = view.entry(seq)
+    if place is None or place.doc_id not in live(view):
+        raise UsageError(f"{seq} is no fact that stands")
+    return place
+
+
+def _person_text(text: str) -> str:
+    if not (text := one_line(clean_text(text))):
+        raise UsageError("the text is empty; to take a fact out, forget it")
+    return text
 
 
 def turns_without_entries(view: View, edits: ExternalEdits, first_seq: int) -> list[int]:

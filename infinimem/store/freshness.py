@@ -195,11 +195,11 @@ class Freshness:
                 self._files.states.pop(folder, None)
                 states.update(dict.fromkeys(known.documents))
                 states.update(self._known(new))
-        for folder in self._folders.values() if self._is_small() else ():
-            for doc_id, stamp in folder.documents.items():
+        for listing in self._folders.values() if self._is_small() else ():
+            for doc_id, known_as in listing.documents.items():
                 with suppress(OSError):  # `state_of` finds out, also a link on the way
                     info = os.lstat(f"{root}/{doc_id}.md")
-                    if (info.st_mtime_ns, info.st_size, info.st_ino) == stamp:
+                    if (info.st_mtime_ns, info.st_size, info.st_ino) == known_as:
                         continue
                 doubted.add(f"{doc_id}.md")
         for path in doubted:

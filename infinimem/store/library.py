@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
 from infinimem.embedders.local import Choice, lazily, permitted
@@ -51,6 +51,7 @@ IGNORED = ".infinimem/\n.obsidian/workspace*.json\n.trash/\n"
 
 _NO_LISTS = state.Lists()
 
+T = TypeVar("T")
 Clock = Callable[[], datetime]
 
 
@@ -297,16 +298,25 @@ class Library:
         from infinimem.store.plans import verified
 
         head = self._head(strategy, model, usage or Usage(), began)
+
+        def applied(view: View) -> Outcome:
+            outcome = self._apply(verified(plan, base, view, approved), view, head)
+            reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
+            refused = [RejectedReply(plan.op, "", tuple(map(str, reasons)))] if reasons else []
+            if not any(reason.code == "FORGOTTEN" for reason in reasons):
+                refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
+            withheld.keep_replies(self.files, refused, head.time)
+            return outcome
+
+        return self.written(applied)
+
+    def written(self, act: Callable[[View], T]) -> T:
+        """Do something to the library as it is while nobody else writes; again, where a person saved a file
+        of it meanwhile."""
         for left in reversed(range(RETRIES + 1)):
             try:
                 with self.locked() as view:
-                    outcome = self._apply(verified(plan, base, view, approved), view, head)
-                    reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
-                    refused = [RejectedReply(plan.op, "", tuple(map(str, reasons)))] if reasons else []
-                    if not any(reason.code == "FORGOTTEN" for reason in reasons):
-                        refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
-                    withheld.keep_replies(self.files, refused, head.time)
-                    return outcome
+                    return act(view)
             except Conflict:
                 if not left:
                     raise
@@ -337,14 +347,12 @@ class Library:
         ):
             self._adopted = seen.began, {doc_id: view.document(doc_id) for doc_id in tracked(view)}
             return None
-        for _ in range(RETRIES + 1):
-            with suppress(Conflict), self.locked() as view:
-                return self._adopt(view)
+        with suppress(Conflict):
+            return self.written(self._adopt)
         return None  # a person who keeps saving is heard at the next call
 
     def _adopt(self, view: View) -> Receipt | None:
         from infinimem.store.external_edits import adopt, differences, find_edits, turns_without_entries
-        from infinimem.store.plans import violations
 
         known = self.seen_lines()
         if not (edits := find_edits(view, known)):
@@ -352,13 +360,30 @@ class Library:
             return None
         first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
         done = adopt(view, edits, first)
-        if wrong := violations(view, done):
-            raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
         if edits.turns:  # first: a seq that no turn gets after all does no harm
             drawn = {state.drawn_list(self.spec): {*turns_without_entries(view, edits, first)}}
             state.note(self.files, drawn, lambda: view.processed)
-        notice = differences(view, known, done.documents)
-        return self.commit(done, view, self.of_people("stamp"), (), notice)
+        return self.sign(done, view, "stamp")
+
+    def by_hand(self, change: Callable[[View, Callable[[], int]], Rendered]) -> Receipt:
+        """Do what a person does to a line; `change` is given what gives a new one its seq. What people
+        typed before is taken in first; what `change` refuses leaves no trace."""
+        self.demand_initialised()
+        change(self.view(), lambda: 1)
+        self.adopt_edits()
+        return self.written(
+            lambda view: self.sign(change(view, lambda: self.allocate(1, view)), view, "edit")
+        )
+
+    def sign(self, done: Rendered, view: View, op: str) -> Receipt:
+        """Commit what is signed anew of people's lines, which stay where they are."""
+        from infinimem.store.external_edits import differences
+        from infinimem.store.plans import violations
+
+        if wrong := violations(view, done):
+            raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
+        notice = differences(view, self.seen_lines(), done.documents)
+        return self.commit(done, view, self.of_people(op), (), notice)
 
     def mark(self, kinds: Mapping[int, str]) -> None:
         """Have turns left as they were said, or asked about anew, by seq."""

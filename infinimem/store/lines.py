@@ -151,18 +151,6 @@ class Lines:
             row for name in documents for row in self.all(f"{query} and d.name = ? order by l.start", name)
         ]
 
-    def cited_by(self, prefix: str, first: int, last: int, document: str = "") -> Set[int]:
-        """Return those seqs of a range, or of a document in it, that records of a prefix cite."""
-        query = (
-            "select c.origin from cite c join document d on d.id = c.doc where d.name glob ? and c.origin "
-        )
-        values = (f"*/{prefix}-*", first, last)
-        if not document:
-            return {*self.seqs(f"{query} between ? and ?", *values)}
-        said = "select seq from line l join document s on s.id = l.doc where seq between ? and ?"
-        query += f"in ({said} and s.name = ?)"
-        return {*self.seqs(query, *values, document)}
-
     @property
     def cited(self) -> Set[int]:
         """Seqs that some entry names as its origin, or some record of the strategy's as its evidence."""

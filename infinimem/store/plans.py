@@ -162,7 +162,7 @@ def receipt_and_changes(
 ) -> tuple[Receipt, list[FileChange]]:
     """Return the receipt, begun with `head`, and the files that change, that of the receipt last."""
     old = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in done.documents}
-    signs = head.op in ("stamp", "undate")  # where the lines stand
+    signs = head.op in ("stamp", "undate", "edit")  # where the lines stand
     changes, files = [], []
     for doc_id, new in done.documents.items():
         moves = Moves() if signs else Moves.between(old[doc_id], new)
@@ -317,11 +317,14 @@ class _PlanRenderer:
             fields["speaker"] = speaker
         refers = one_line(clean_text(add.refers or ""))
         told = {"by": add.by, "refers": refers, "when": add.when, "label": add.label}
+        time = law.latest(entry.time for entry in origins)
+        if time is None:  # then it is dated by its recording
+            told["observed"] = law.latest(entry.fields.get("observed") for entry in origins)
         fields |= {key: value for key, value in told.items() if value}
         return format_entry(
             seq,
             one_line(clean_text(add.text)),
-            time=law.latest(entry.time for entry in origins),
+            time=time,
             source=min(
                 (entry.source for entry in origins), key=SOURCES.index, default="tool"
             ),  # least trusted
@@ -398,7 +401,9 @@ class _PlanRenderer:
         if not changed:
             return
         topics = _renamed(self._view.derived(topic_names), changed)
-        sharing, few = by_name(topics), min(COMMON, max(2, len(topics) // SHARE))
+        few, sharing = min(COMMON, max(2, len(topics) // SHARE)), dict[str, set[str]]()
+        for name, doc_id in ((name, doc_id) for doc_id, topic in topics.items() for name in topic.names):
+            sharing.setdefault(name, set()).add(doc_id)
         for doc_id in sorted(doc_id for doc_id in written if changed.get(doc_id)):
             shared = Counter[str]()  # the fewer topics have a name, the more it counts
             for name in sorted(topics[doc_id].names):
@@ -527,15 +532,6 @@ def _renamed(
             names = {name for one in document.entries for name in _NAME.findall(one.entry.text)}
             now[doc_id] = TopicNames(frozenset(names - _NO_NAMES), links_of(document))
     return now
-
-
-def by_name(topics: Mapping[str, TopicNames]) -> Mapping[str, set[str]]:
-    """Return the topics that have each name."""
-    sharing: dict[str, set[str]] = {}
-    for doc_id, topic in topics.items():
-        for name in topic.names:
-            sharing.setdefault(name, set()).add(doc_id)
-    return sharing
 
 
 def links_of(document: Document) -> list[str]:

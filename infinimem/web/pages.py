@@ -1,48 +1,35 @@
-"""What each page shows, and what forms do: only by POST is the library changed, or are tokens spent.
-
-A document is shown as blocks to read: headings, facts with the lines that they superseded, what people wrote.
-Every line that says something stands in one; in what people wrote, HTML, links and images are text.
-"""
+"""What each page shows, and what forms do: only by POST is the library changed, or are tokens spent."""
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import timedelta
 from hashlib import sha256
-from html import escape
-from itertools import combinations, groupby
-from math import cos, pi, sin
-from pathlib import Path
+from itertools import groupby
 from typing import Any
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-
-from infinimem import results, tokens
+from infinimem import results
 from infinimem.errors import LibraryError, UsageError
-from infinimem.hooks.recall import Recall
-from infinimem.index.search import searcher
-from infinimem.markdown.characters import visible
-from infinimem.markdown.document import Document
-from infinimem.markdown.signature import text_start
-from infinimem.model import Located, Receipt
+from infinimem.model import CURRENT, Receipt
 from infinimem.operations.history import history
-from infinimem.operations.provenance import Lineage, recorded, session_of, successor
+from infinimem.operations.provenance import Lineage, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
-from infinimem.store.plans import by_name, topic_names
+from infinimem.store.plans import topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View, archive_of
-from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools import Toolbox
-from infinimem.tools.tool import numbered, scope_of
-from infinimem.user_folders import is_mine
-from infinimem.web.site import Asked, Moved, Page, called, number, seq_of
+from infinimem.tools.tool import numbered
+from infinimem.web import site
+from infinimem.web.site import Asked, Moved, Page
 
 LATELY = 6  # changes and lines on the home page
+CARDS = 12  # topics on the home page
 LISTED = 20  # documents of a page of the list: as many as the tool gives at once
 FOUND = 50  # sections that a search looks at, the most that the tool gives
 SCOPES = {
@@ -53,14 +40,6 @@ SCOPES = {
 }
 FACETS = ("source", "speaker", "year", "document")
 ROWS = 300  # lines of a receipt that are shown
-NODES, LINKS = 40, 120  # of a map, at most: those with most in common
-WIDTH, RADIUS = 900, 270  # of the drawing, in its own units
-PAGE = 400  # lines of a document on a page
-AROUND = 3  # turns before and after one that are shown with it
-_LONGEST = 50_000  # characters that are set as Markdown at once: a table of 400 kB takes seconds
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-_MARKDOWN.disable(["html_block", "html_inline", "link", "image", "autolink", "reference", "entity"])
-_MARKDOWN.disable(["heading", "lheading"])  # they are blocks of their own
 
 
 def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -71,26 +50,30 @@ def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def home(asked: Asked) -> Page:
-    """Show what there is, what changed lately, what waits."""
+    """Show topics as cards, what changed lately with the facts themselves, what waits."""
     memory, view = asked.memory, asked.memory.view
-    status = memory.status()
-    stamps = view.stored.stamps if view.stored and not view.initialised else {}
-    saved = sorted(stamps, key=lambda doc_id: -stamps[doc_id].mtime_ns)[:LATELY]
+    status, records = memory.status(), recorded(view)
+    days = {doc_id: site.newest_day(view, doc_id) for doc_id in view.ids() if doc_id != CURRENT}
+    latest = records.latest(LATELY)[::-1]
+    week = (memory.library.clock() - timedelta(days=7)).isoformat()
+    some = [one for one in latest if one.time >= week]
+    changes = ((one, [*_changes(one, records, moved=False)][:LATELY]) for one in some or latest[:1])
     shown = {
-        "receipts": [(one, results.summary(one)) for one in recorded(view).latest(LATELY)[::-1]],
-        "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
-        "saved": [view.row(doc_id) for doc_id in saved],
+        "cards": [site.card(view, one) for one in sorted(days, key=days.__getitem__, reverse=True)[:CARDS]],
+        "receipts": [(one, site.did(one), rows) for one, rows in changes],
+        "is_week": bool(some),
+        "newest": [site.fact(view, place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "awaiting": status["lines_awaiting_review"] + status.get("inbox", {"lines": 0})["lines"],
-        "tokens": sum(one["tokens_in"] + one["tokens_out"] for one in status["spent"].values()),
-        "conversations": len(view.owned(EVIDENCE)),
+        "can_add": CURRENT in view and view.initialised,
     }
     return Page("home.html", status, shown)
 
 
 def topics(asked: Asked) -> Page:
-    """List documents."""
+    """List documents as cards."""
     found = told(asked.reader.tools.list_docs(offset=asked.start - 1, limit=LISTED))
-    return Page("topics.html", found, {"start": asked.start, "step": LISTED})
+    cards = [site.card(asked.reader.view, doc["id"]) for doc in found["docs"]]
+    return Page("topics.html", found, {"start": asked.start, "step": LISTED, "cards": cards})
 
 
 def document(asked: Asked) -> Page | Moved:
@@ -99,42 +82,55 @@ def document(asked: Asked) -> Page | Moved:
     found = view.document(view.resolve(asked.path["id"]))
     if found.id.startswith(JOURNAL):
         return Moved(f"/receipt/{found.id.removeprefix(JOURNAL)}")
-    start = asked.start
-    said = found.id.startswith(EVIDENCE) and not view.is_note(found.id)
-    gone = found.id.startswith(ARCHIVE)
-    records = recorded(view)
-    places = found.entries_in(start, start + PAGE - 1)
-    lines_of = {
-        "former": None if said or gone else records.superseded,
-        "drawn": records.drawn if said else None,
-    }
-    facts = {place.start_line: fact(place, **lines_of) for place in places}
-    headings = [one.title for one in found.headings[:1] if one.level == 1]  # of a note without a title
+    start, is_note = asked.start, view.is_note(found.id)
+    said, gone = found.id.startswith(EVIDENCE) and not is_note, found.id.startswith(ARCHIVE)
+    places = found.entries_in(start, start + site.PAGE - 1)
+    facts = {one.start_line: site.fact(view, one, former=not (said or gone), drawn=said) for one in places}
+    topics = view.derived(topic_names) if view.initialised and found.id.startswith(TOPICS) else {}
+    here = (doc_id for doc_id, one in topics.items() if found.id in one.links)
+    related = dict.fromkeys((*(topics[found.id].links if topics else ()), *here))
+
+    def link(name: str, anchor: str, beside: bool = False) -> str:
+        if beside:
+            name = posixpath.normpath(posixpath.join(posixpath.dirname(found.id), name))
+        if not (doc_id := site.named_in(view, name, beside)):
+            return ""
+        related.setdefault(doc_id)
+        titles = view.document(doc_id).headings if anchor else ()
+        at = next((one.line for one in titles if one.title.casefold() == anchor.strip().casefold()), 0)
+        return site.served(f"/doc/{doc_id}", f"L{at}" if at else "", {"as-of": asked.moment})
+
+    talk = next(site.sessions(view, [found.id])) if said else None
+    newest = recorded(asked.memory.view).latest(1)  # after a form: that is taken back on the spot
     shown = {
-        "title": called(found.id, found.title or "".join(headings)),
+        "title": talk["title"] if talk else site.titled(view, found.id),
+        "talk": talk,
         "summary": found.summary,
-        "blocks": blocks(found, start, facts),
+        "blocks": site.blocks(found, start, facts, link),
         "start": start,
-        "step": PAGE,
-        "is_note": view.is_note(found.id),
+        "step": site.PAGE,
+        "is_note": is_note,
+        "related": [doc_id for doc_id in related if doc_id in view and doc_id != found.id],
         "archive": archive_of(found.id) if archive_of(found.id) in view and not gone else "",
+        "is_ours": not is_note and found.id.startswith((CURRENT, TOPICS)),
+        "done": next((one for one in newest if one.label == asked.query.get("did")), None),
     }
     lines = told(Toolbox(lambda: view).read_lines(doc_id=found.id, start=start))  # also what awaits approval
-    return Page("conversation.html" if said else "document.html", lines, shown)
+    return Page("document.html", lines, shown)
 
 
 def line(asked: Asked) -> Page:
     """Show where a line comes from, what happened to it, what replaced it."""
-    view, seq = asked.reader.view, seq_of(asked.path["seq"])
+    view, seq = asked.reader.view, site.seq_of(asked.path["seq"])
     events = history(view, seq)
     place = view.entry(seq)
     moves = [event for event in events if event.event == "receipt" and event.seq == seq]
     records = recorded(view)
     steps = records.steps(seq)
     shown = {
-        "fact": fact(place, records.superseded, records.drawn) if place else None,
+        "fact": site.fact(view, place, former=True, drawn=True) if place else None,
         "seq": seq,
-        "turns": [(turn, around(view, turn.seq)) for turn in events if turn.event == "said"],
+        "turns": [(turn, site.around(view, turn.seq)) for turn in events if turn.event == "said"],
         "moves": [(one, undoing(asked, by.receipt)) for one, by in zip(moves, steps, strict=True)],
         "heirs": [event for event in events if event.event == "heir"],
         "now": next(event for event in events if event.event == "now"),
@@ -153,7 +149,6 @@ def search(asked: Asked) -> Page:
     terms = frozenset(words.query_terms(query))
     chosen = {name: asked.query[name] for name in FACETS if asked.query.get(name)}
     counts = {name: Counter[str]() for name in FACETS}
-    why = searcher(view).reasons(query, FOUND, scope_of(scope)) if query and asked.query.get("why") else []
     found = []
     for hit in data["hits"]:
         lines = [one for one in _lines_of(view, hit) if chosen.items() <= one.items()]
@@ -163,9 +158,7 @@ def search(asked: Asked) -> Page:
         first = [row for row in marked if any(is_hit for _, is_hit in row[1])] or marked
         if first:
             rest = [row for row in marked if row not in first]
-            at = hit["start_line"]
-            reasons = (parts for doc_id, a, b, parts in why if doc_id == hit["doc_id"] and a <= at <= b)
-            found.append({**hit, "lines": first, "rest": rest, "why": next(reasons, None)})
+            found.append({**hit, "lines": first, "rest": rest})
     shown = {"query": query, "scope": scope, "scopes": SCOPES, "chosen": chosen, "counts": counts}
     return Page("search.html", data, {**shown, "found": found})
 
@@ -174,8 +167,8 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
     doc = view.document(hit["doc_id"])
     if hit["seqs"]:
-        facts = (fact(place) for place in map(view.entry, hit["seqs"]) if place)
-        lines = [vars(one) | {"year": (one.when or one.time)[:4]} for one in facts]
+        facts = (site.fact(view, place) for place in map(view.entry, hit["seqs"]) if place)
+        lines = [{**one, "year": (one["when"] or one["time"])[:4]} for one in facts]
     else:
         own = {"seq": 0, "source": "", "speaker": "", "year": ""}
         lines = [own | {"text": text, "line": number} for number, text in numbered(hit) if text.strip()]
@@ -197,15 +190,12 @@ def timeline(asked: Asked) -> Page:
     view = asked.reader.view
     every = recorded(view).receipts
     found = [one for one in every[::-1] if not about or about in [name for name, *_ in one.files]]
-    changed = {name for one in every for name, *_ in one.files}
-    topics = [(doc_id, called(doc_id, view.row(doc_id).title)) for doc_id in view.ids() if doc_id in changed]
     some = found[start - 1 : start - 1 + LISTED]
     days = [
-        (day, [(one, results.summary(one)) for one in of])
-        for day, of in groupby(some, lambda one: one.time[:10])
+        (day, [(one, site.did(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])
     ]
     shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}
-    return Page("timeline.html", results.log_json(some), {**shown, "topics": topics})
+    return Page("timeline.html", results.log_json(some), shown)
 
 
 def receipt(asked: Asked) -> Page:
@@ -216,7 +206,7 @@ def receipt(asked: Asked) -> Page:
     changes = list(_changes(one, records))
     shown = {
         "receipt": one,
-        "summary": results.summary(one),
+        "summary": site.did(one),
         "changes": changes[:ROWS],
         "left_out": len(changes) - ROWS,
         "undo": undoing(asked, one),
@@ -233,10 +223,12 @@ def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     return {"receipt": one.label, "by": by, "can": can, "later": later}
 
 
-def _changes(one: Receipt, records: Lineage) -> Iterator[dict[str, Any]]:
+def _changes(one: Receipt, records: Lineage, moved: bool = True) -> Iterator[dict[str, Any]]:
     """Yield what a receipt did to each line, and how that reads: by where the lines went, as a reader would
     ask. `other` is the line that stands for one that was replaced, or how one read before it was edited."""
     for row in sorted(one.rows, key=lambda row: (row.now in ("", "-"), row.now)):
+        if row.why == "moved" and not moved:
+            continue
         entry = records.entry(row.seq)
         kind, text, other = "moved", entry.text if entry else "", ""
         old = next((s.old.text for s in records.steps(row.seq) if s.receipt is one and s.old), "")
@@ -264,80 +256,35 @@ def conversations(asked: Asked) -> Page:
     ids = view.owned(EVIDENCE)[::-1]
     found = told(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED, scope="evidence"))
     shown = {"start": start, "step": LISTED, "count": len(ids)}
-    rows = list(sessions(view, ids[start - 1 : start - 1 + LISTED]))
+    rows = list(site.sessions(view, ids[start - 1 : start - 1 + LISTED]))
     return Page("conversations.html", found, {**shown, "sessions": rows})
 
 
-def recall(asked: Asked) -> Page:
-    """Show what hooks would put before a model for a prompt in a folder; nothing counts as shown by it."""
-    prompt, folder = asked.query.get("prompt", ""), asked.query.get("cwd", "") or str(Path.cwd())
-    recalled = Recall(asked.memory).preview(prompt, folder)
-    count, trusted = tokens.count(recalled["text"]), is_mine(asked.memory.library.root)
-    shown = {"prompt": prompt, "folder": folder, "count": count, "trusted": trusted}
-    return Page("recall.html", recalled, shown)
-
-
-def graph(asked: Asked) -> Page:
-    """Draw what belongs together: the links that the strategy keeps, else topics by names that they share."""
-    memory = asked.memory
-    if isinstance(memory.strategy, Linked):
-        about = asked.query.get("about") or None
-        data = memory.strategy.graph(memory.view, about, 2).data
-    else:
-        data = _topics(memory.view)
-    places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}
-    lines = [{**link, "a": places[link["from"]], "b": places[link["to"]]} for link in data["links"]]
-    names = {node["id"]: node["label"] for node in data["nodes"]}
-    near: dict[str, list[dict[str, Any]]] = {}
-    for link in data["links"]:
-        near.setdefault(link["from"], []).append({**link, "other": link["to"]})
-        near.setdefault(link["to"], []).append({**link, "other": link["from"]})
-    drawing = {"places": places, "lines": lines, "width": WIDTH, "height": 2 * RADIUS + 120}
-    return Page("map.html", data, {**drawing, "names": names, "near": near})
-
-
-def _topics(view: View) -> dict[str, Any]:
-    """Return topics and the names that two of them share, in the shape of the command `graph`."""
-    found = view.derived(topic_names)
-    most = max(2, len(found) // 2)
-    shared: dict[tuple[str, str], list[str]] = {}
-    for name, topics in sorted(by_name(found).items()):
-        if 2 <= len(topics) <= most:
-            for pair in combinations(sorted(topics)[:NODES], 2):
-                shared.setdefault(pair, []).append(name)
-    best = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:LINKS]
-    ids = list(dict.fromkeys(doc_id for pair, _ in best for doc_id in pair))[:NODES]
-    ids += [doc_id for doc_id in sorted(found) if doc_id not in ids][: NODES - len(ids)]
-    nodes = [
-        {"id": one, "label": view.row(one).title or one, "visible": True, "hop": 0} for one in sorted(ids)
-    ]
-    links = [
-        {"from": pair[0], "to": pair[1], "type": ", ".join(names), "weight": len(names)}
-        for pair, names in best
-        if set(pair) <= set(ids)
-    ]
-    return {"root": "", "nodes": nodes, "links": links}
-
-
-def _place(at: int, count: int) -> dict[str, Any]:
-    """Place a node on a circle, with the label on the outside."""
-    angle = 2 * pi * at / max(count, 1) - pi / 2
-    x, y = cos(angle), sin(angle)
-    return {
-        "x": round(WIDTH / 2 + RADIUS * x, 1),
-        "y": round(RADIUS + 60 + RADIUS * y, 1),
-        "tx": round(WIDTH / 2 + (RADIUS + 12) * x, 1),
-        "ty": round(RADIUS + 64 + (RADIUS + 12) * y, 1),
-        "anchor": "start" if x > 0.1 else "end" if x < -0.1 else "middle",
-    }
-
-
 def undo(asked: Asked) -> Moved:
-    """Take a receipt back; then show the receipt of that."""
+    """Take a receipt back; then show the document that it was seen on, or else the receipt of that."""
     if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
         raise UsageError("say which receipt: its name")
-    done = asked.memory.undo(name, "together" in asked.form)
-    return Moved(f"/receipt/{done[-1].label}")
+    done = asked.memory.undo(name, "together" in asked.form)[-1]
+    doc_id = asked.form.get("doc", "")
+    if doc_id in asked.memory.view:
+        return Moved(f"/doc/{doc_id}", {"did": done.label})
+    return Moved(f"/receipt/{done.label}")
+
+
+def by_hand(asked: Asked) -> Moved:
+    """Add, edit, pin or free a fact as a person does; then show it where it stands."""
+    memory, text = asked.memory, asked.form.get("text", "")
+    if asked.address.startswith("/add"):
+        done = memory.write(asked.form.get("doc", ""), text)
+    else:
+        seq = site.seq_of(asked.form.get("seq", ""))
+        place = memory.view.entry(seq)
+        is_pinned = place is not None and place.entry.pinned
+        done = memory.edit(seq, text) if asked.address.startswith("/edit") else memory.pin(seq, not is_pinned)
+    row = done.rows[-1]
+    place = memory.view.entry(row.seq)
+    line = place.start_line if place else 1
+    return Moved(f"/doc/{row.now}", {"did": done.label, "from": line if line > site.PAGE else ""}, f"L{line}")
 
 
 def decide(asked: Asked) -> Moved:
@@ -362,12 +309,12 @@ def forget(asked: Asked) -> Page:
         return _preview(asked, name, "Something changed meanwhile: this is what would go now.")
     if asked.form.get("typed", "").strip() != preview.shown["words"]:
         return _preview(asked, name, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
-    done = asked.memory.forget([seq_of(name)])
+    done = asked.memory.forget([site.seq_of(name)])
     return Page("forgotten.html", results.forgotten_json(done), {"done": done})
 
 
 def _preview(asked: Asked, name: str, said: str = "") -> Page:
-    going = asked.memory.forget([seq_of(name)], dry_run=True)
+    going = asked.memory.forget([site.seq_of(name)], dry_run=True)
     digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
     shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
     return Page("forgetting.html", results.forgotten_json(going, planned=True), shown)
@@ -381,11 +328,14 @@ def asking(asked: Asked) -> Page:
 def ask(asked: Asked) -> Page:
     """Show an answer with its evidence, of now or as of a day."""
     question, days = asked.form.get("q", ""), moments(asked)
-    at = number(asked.form.get("at", ""), len(days))
+    at = site.number(asked.form.get("at", ""), len(days))
     moment = days[at] if at < len(days) else ""
     reader = asked.site.reader(moment)
     found = reader.ask(question)
-    cited = [(one, [fact(p) for seq in one.seqs if (p := reader.view.entry(seq))]) for one in found.citations]
+    view = reader.view
+    cited = [
+        (one, [site.fact(view, p) for seq in one.seqs if (p := view.entry(seq))]) for one in found.citations
+    ]
     shown = {
         **_question(asked, question, moment),
         "found": found,
@@ -404,158 +354,3 @@ def _question(asked: Asked, question: str, moment: str) -> dict[str, Any]:
     days = moments(asked)
     at = days.index(moment) if moment in days else len(days)
     return {"question": question, "moments": days, "at": at, "found": None, "day_asked": moment}
-
-
-# ── documents to read ───────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A signed line, with what it superseded and what that had superseded (the newest first), and of a turn
-    the lines that were drawn from it."""
-
-    seq: int
-    text: str
-    doc_id: str
-    line: int
-    time: str
-    when: str
-    speaker: str
-    source: str
-    role: str
-    signature: str
-    former: tuple[Fact, ...] = ()
-    drawn: tuple[Fact, ...] = ()
-
-
-@dataclass(frozen=True)
-class Block:
-    """What stands together: a heading, whose level on the page is below that of its title, 1; or facts; or
-    what people wrote, as HTML."""
-
-    line: int = 0
-    title: str = ""
-    level: int = 2
-    facts: tuple[Fact, ...] = ()
-    html: str = ""
-
-
-LinesOf = Callable[[int], Sequence[Located]]
-"""Gives lines by one that they were drawn from, or that stands for them."""
-
-
-def fact(place: Located, former: LinesOf | None = None, drawn: LinesOf | None = None) -> Fact:
-    """Show a line; `former` and `drawn` are what provenance's `superseded` and `drawn` give."""
-    entry = place.entry
-    first = entry.line.partition("\n")[0]
-    return Fact(
-        entry.seq,
-        entry.text,
-        place.doc_id,
-        place.start_line,
-        entry.time or "",
-        entry.fields.get("when", ""),
-        entry.fields.get("speaker", ""),
-        entry.source,
-        entry.role,
-        first[: text_start(first)].strip(),
-        tuple(map(fact, _before(place, former))) if former else (),
-        tuple(map(fact, drawn(place.seq))) if drawn else (),
-    )
-
-
-def _before(place: Located, former: LinesOf) -> list[Located]:
-    """Return what a line superseded, and what that had; a person may have written a circle."""
-    found, ahead = {place.seq: place}, [place.seq]
-    while ahead:
-        older = [one for one in former(ahead.pop()) if one.seq not in found]
-        found |= {one.seq: one for one in older}
-        ahead += [one.seq for one in older]
-    del found[place.seq]
-    return sorted(found.values(), key=lambda one: -one.seq)
-
-
-def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Block]:
-    """Return the blocks of a page of a document that begins at line `start`; `facts` are its signed lines, by
-    the number of their first one."""
-    headings = {heading.line: heading for heading in document.headings}
-    end = min(start + PAGE - 1, len(document.lines))
-    found: list[Block] = []
-    run: list[str] = []
-    inside = 0  # the last line of the fact or heading that is being passed
-
-    def close(after: int) -> None:
-        if any(run):
-            found.append(Block(html=_html(run, after - len(run))))
-        run.clear()
-
-    for at in range(max(start, document.header_end + 1), end + 1):
-        if at <= inside:
-            continue
-        if one := facts.get(at):
-            close(at)
-            inside = at + one.text.count("\n")
-            before = found.pop().facts if found and found[-1].facts else ()
-            found.append(Block(facts=(*before, one)))
-        elif heading := headings.get(at):
-            close(at)
-            inside = at + heading.rows - 1
-            found.append(Block(at, heading.title, min(heading.level + 1, 6)))
-        else:
-            run.append(visible(document.text_line(at), turned=False))
-    close(end + 1)
-    return found
-
-
-def _html(lines: Sequence[str], first: int) -> str:
-    """Set lines as Markdown, or as they are where Markdown leaves out some of their words (a cell too many);
-    what begins at a line, the first of which is given, is called after it."""
-    text = "\n".join(lines)
-    tokens = _MARKDOWN.parse(text) if len(text) <= _LONGEST else []
-    begins: dict[int, Token] = {}
-    for token in tokens:
-        token.attrs.pop("style", None)  # the pages' policy allows none
-        if token.type == "fence":
-            token.content, token.info = f"{token.info.strip()}\n{token.content}".lstrip("\n"), ""
-        line = first + token.map[0] if token.map else 0
-        if line and token.type != "inline":
-            token.attrSet("dir", "auto")
-            begins.setdefault(line, token).attrSet("id", f"L{line}")
-        for child in token.children or ():
-            if child.type in ("softbreak", "hardbreak"):
-                line += 1
-                ends = "<br>" if child.type == "hardbreak" else ""
-                child.type, child.content = "html_inline", f'{ends}\n<span id="L{line}"></span>'
-    shown = "".join(token.content + token.info * (token.type == "list_item_open") for token in tokens)
-    if not tokens or [*filter(str.isalnum, shown)] != [*filter(str.isalnum, text)]:
-        return f'<pre dir="auto" id="L{first}">{escape(text)}</pre>'
-    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
-
-
-def around(view: View, seq: int) -> tuple[Fact, ...]:
-    """Return a turn with those before and after it in its document."""
-    place = view.entry(seq)
-    if place is None:
-        return ()
-    turns = view.document(place.doc_id).entries
-    at = next(n for n, one in enumerate(turns) if one.seq == seq)
-    return tuple(
-        fact(one, drawn=recorded(view).drawn) for one in turns[max(0, at - AROUND) : at + AROUND + 1]
-    )
-
-
-def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Yield conversations, each with who spoke, when, and how many of its turns were drawn from."""
-    records = recorded(view)
-    for doc_id in ids:
-        turns = view.document(doc_id).entries
-        speakers = dict.fromkeys(one.entry.fields.get("speaker") or one.entry.source for one in turns)
-        yield {
-            "id": doc_id,
-            "session": (session_of(turns[0], view) if turns else "") or doc_id.removeprefix(EVIDENCE),
-            "time": turns[0].entry.time if turns else "",
-            "first": turns[0].text if turns else "",
-            "speakers": list(speakers),
-            "turns": len(turns),
-            "drawn": sum(bool(records.drawn(one.seq)) for one in turns),
-        }

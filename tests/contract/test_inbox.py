@@ -344,18 +344,18 @@ def test_review_on_the_page(tmp_path: Path) -> None:
     pytest.importorskip("starlette", reason="infinimem[web] is not installed")
     from starlette.testclient import TestClient
 
-    from infinimem.web.app import Live, Session, make_app
+    from infinimem.web.app import Session, make_app
     from infinimem.web.site import Site
 
     memory, session = library(tmp_path / "m"), Session(8000)
     tea, cat = memory.observe([TEA, MOVE])
-    app = make_app(Site(memory, session.csrf), session, ["127.0.0.1:8000"], Live(memory))
+    app = make_app(Site(memory, session.csrf), session, ["127.0.0.1:8000"])
     client = TestClient(app, base_url="http://127.0.0.1:8000")
     client.get(f"/enter?token={session.token}")
     page = client.get("/review").text
     assert TEA.text in page and f'value="inbox/2025-03-03-s1:{tea.seq}"' in page
     assert "2 changes" in client.get("/").text
-    for address in ("/conversations", "/timeline", "/topics", f"/fact/{tea.seq}", "/map", "/doc/INBOX"):
+    for address in ("/conversations", "/timeline", "/topics", f"/fact/{tea.seq}", "/doc/INBOX"):
         assert client.get(address).status_code == 200, address
     assert "drink it daily" not in client.get("/search?q=canaryone").text
     form = {"csrf": session.csrf, "word": "approve", "item": f"inbox/2025-03-03-s1:{tea.seq}"}

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from cases import each
 from cli_runner import Shell
+
+from infinimem import open_memory
+from infinimem.errors import InfinimemError
 
 SAMPLE = Path(__file__).parents[2] / "sample_library"
 
@@ -78,6 +82,78 @@ def test_a_hand_edit_wins(shell: Shell) -> None:
     newest = max((shell.library / "journal").glob("*.md"))
     assert "She only eats the salmon food" in newest.read_text()
     assert "trout" in shell("ask", "What does Pepper eat?", "--model", "offline").out
+
+
+def test_blame_names_the_edit_of_a_line_that_moved_since(shell: Shell) -> None:
+    """A line that a person edited is theirs, and `blame` names the receipt of the edit, not a later move."""
+    shell("consolidate", "--model", "offline")
+    topic = shell.library / "topics" / "pepper.md"
+    topic.write_text(topic.read_text().replace("only eats the salmon food", "only eats the trout food"))
+    shell("add", "Pepper has a new basket in the kitchen.", "--model", "offline")
+    shell("consolidate", "--model", "offline")
+    number = next(
+        n for n, line in enumerate(topic.read_text().splitlines(), 1) if line.endswith("trout food")
+    )
+    (row,) = shell("--json", "blame", f"topics/pepper:{number}").json["rows"]
+    assert "edited by a person" in row["why"]
+    receipt = (shell.library / f"{row['receipt']}.md").read_text()
+    assert "| 55 | topics/pepper | topics/pepper | edited |" in receipt
+
+
+def test_diff_tells_what_facts_were_and_are(shell: Shell) -> None:
+    """`diff` of a receipt, or of two days, gives each fact that changed, with its words before and after."""
+    rows = shell("--json", "diff", "5").json["changes"]
+    assert rows == shell("--json", "diff").json["changes"]
+    between = shell("--json", "diff", "4..5").json  # also what was drawn meanwhile
+    assert {66, 252} & {row["seq"] for row in between["changes"]} == {66}
+    assert [name.rpartition("-")[0] for name in between["receipts"]] == ["journal/0005-consolidate"]
+    (router,) = (row for row in rows if row["seq"] == 66)
+    assert router == {
+        "kind": "replaced",
+        "seq": 66,
+        "was": "The router is at 192.168.8.1",
+        "now": "The router is at 192.168.1.1 now, the provider's box insists on it",
+        "where": "topics/home-network",
+        "time": "2025-08-24T10:30:08",
+        "by": 252,
+    }
+    assert "192.168.8.1" in shell("diff", "2025-08-23..2025-08-24").out
+    assert shell("diff", "2025-08-24..2025-08-24").err == "no fact changed\n"
+    shell("diff", "99").failed(2, "no receipt '99'")
+    shell("diff", "then..now").failed(2, "'then' is not a moment")
+
+
+def test_log_since_a_time_tells_the_facts_themselves(shell: Shell) -> None:
+    """`log --since` lists the receipts since then, and the facts that came, went or changed."""
+    assert shell("log", "--since", "7d").err == "no receipts since 7d\n"
+    shell("add", "The bakery closes on Mondays.", "--model", "offline")
+    told = shell("--json", "log", "--since", "7d").json
+    new = [row["now"] for row in told["changes"] if row["kind"] == "new"]  # the buffer may have been sorted
+    assert new == ["The bakery closes on Mondays."]
+    told = shell("--json", "log", "--since", "2025-08-24").json
+    assert told["rows"][-1]["id"].startswith("journal/0005-consolidate-")
+    assert {"new", "replaced"} <= {row["kind"] for row in told["changes"]}
+
+
+def test_what_has_no_time_shows_the_day_it_was_recorded(shell: Shell) -> None:
+    """A fact without a time shows the day of its recording: in search, grep, read, history and blame."""
+    today = datetime.now(UTC).date().isoformat()
+    fact = shell("--json", "add", "The bakery closes on Mondays.", "--model", "offline").json["entries"][0]
+    for command in (["search", "bakery"], ["grep", "bakery"], ["read", "CURRENT"], ["history", str(fact)]):
+        assert today in shell(*command).out, command
+    assert f" {today}T" in shell("blame", "CURRENT").out
+
+
+def test_a_message_whose_time_is_none_is_refused(tmp_path: Path) -> None:
+    """`observe` refuses a time that is none, of a message as of a turn, and records nothing of the call."""
+    with open_memory(tmp_path / "m", model="offline", create=True) as memory:
+        for time in ("yesterday", "2025-99-99"):
+            message = {"role": "user", "content": "I like tea.", "time": time}
+            with pytest.raises(InfinimemError, match=time):
+                memory.observe([{"role": "user", "content": "I like cake."}, message])
+        assert not memory.view.ids("evidence")
+        memory.observe([{"role": "user", "content": "I like tea.", "time": None}])
+        assert len(str(memory.consolidate())) < 80
 
 
 @each(

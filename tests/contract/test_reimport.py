@@ -97,7 +97,7 @@ def test_a_persons_edit_and_a_pin_win(shell: Shell, note: Path) -> None:
     """A line that a person edited or pinned stays live, whatever the note says now."""
     (topic,) = [path for path in (shell.library / "topics").glob("*.md") if FLAT[1] in path.read_text()]
     text = topic.read_text().replace("The rent is 500 euros.", "The rent is 500 euros, warm.")
-    topic.write_text(text.replace("source=user,origin=3", "source=user,origin=3,pin=yes"))
+    topic.write_text(text.replace(",origin=3>", ",origin=3,pin=yes>"))
     _write(note, FLAT[0])
     assert shell("import", str(note)).code == 0
     assert "The rent is 500 euros, warm." in _live(shell)

@@ -100,11 +100,10 @@ def test_a_folder_of_notes_is_not_written_to(tmp_path: Path, shell: Shell) -> No
     assert sorted(path.name for path in notes.iterdir()) == ["CURRENT.md", "topics"]
 
 
-@pytest.mark.parametrize("signs", [True, False])
-def test_what_is_still_being_typed_is_not_signed(root: Path, signs: bool) -> None:
-    """Quiet is counted from the last change of a topic; who only looks, as the web page, signs nothing."""
+def test_what_is_still_being_typed_is_not_signed(root: Path) -> None:
+    """Quiet is counted from the last change of a topic."""
     now = [0.0]
-    changes = watch(open_memory(root, model="offline"), clock=lambda: now[0], signs=signs)
+    changes = watch(open_memory(root, model="offline"), clock=lambda: now[0])
     path = root / "topics/tea.md"
     for number in range(3):
         now[0] += 0.9
@@ -119,12 +118,8 @@ def test_what_is_still_being_typed_is_not_signed(root: Path, signs: bool) -> Non
     (root / "late.md").write_text("x")
     assert next(changes) == DocumentChange("created", "late")
     now[0] += 1.1
-    if signs:
-        change = next(changes)
-        (receipt,) = (root / "journal").iterdir()
-        assert change == DocumentChange("stamped", "topics/tea", receipt=f"journal/{receipt.stem}")
-    else:
-        (root / "last.md").write_text("x")
-        assert next(changes) == DocumentChange("created", "last")
+    change = next(changes)
+    (receipt,) = (root / "journal").iterdir()
+    assert change == DocumentChange("stamped", "topics/tea", receipt=f"journal/{receipt.stem}")
     changes.close()  # type: ignore[attr-defined]
-    assert path.read_text().endswith("> Green at last\n" if signs else "- Green at last\n")
+    assert path.read_text().endswith("> Green at last\n")

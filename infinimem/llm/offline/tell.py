@@ -26,7 +26,7 @@ from infinimem.grounding.sentences import (
     settled,
     split_speaker,
 )
-from infinimem.index.questions import kin
+from infinimem.index.questions import GAIN, asked_of, kin
 from infinimem.llm.offline.keep import ENGLISH, content_terms, content_words, fact_text, statements
 from infinimem.model import Entry
 from infinimem.spec import folders
@@ -275,7 +275,7 @@ def segment(variables: Mapping[str, Any]) -> Answer:
 CLOSEST = "Memory may hold no answer to this (no model was asked); what comes closest, quoted:"
 QUOTED = "No model was asked; what memory holds closest to the question, quoted:"
 NOTHING = "Memory holds nothing about this (no model was asked; no line shares a word with the question)."
-LINES, FLOOR = 5, 0.5
+LINES, NOTES, FLOOR = 5, 3, 0.5
 """Lines that are quoted, and what of the best one's score each needs."""
 LITTLE = 0.3
 """What a common word counts, a person's name, and a word that only the title or a kin word has."""
@@ -291,6 +291,8 @@ class _Line(NamedTuple):
     time: str
     text: str
     title: str
+    doc: str
+    source: str
 
 
 def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -302,6 +304,8 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     telling = set(asked) - common_terms() - names
     docs = (doc for kind in ("evidence", "episodes", "facts") for doc in variables.get(kind, ()))
     lines = [line for doc in docs for line in _lines(doc)]
+    order = {title: -at for at, title in enumerate(dict.fromkeys(line.doc for line in lines))}
+    oneself = asked_of(question, ()).oneself
     own = [frozenset(terms_of(f"{line.text} {_date(line.time)}")) for line in lines]
     titles = (set(terms_of(line.title)) - common_terms() for line in lines)
     shown = [
@@ -315,15 +319,22 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     }
     scores = [
         sum(weight[t] * (1 if t in mine else LITTLE) for t in asked if t in terms)
-        for mine, terms in zip(own, shown, strict=True)
+        * (1 - GAIN * (oneself and line.source == "AI"))
+        for line, mine, terms in zip(lines, own, shown, strict=True)
     ]
     newest = [int(line.id) if line.id.isdecimal() else -1 for line in lines]
     close = (at for at, score in enumerate(scores) if score)
-    ranked = nlargest(LINES, close, key=lambda at: (scores[at], lines[at].time, newest[at], -at))
+    ranked = nlargest(
+        LINES, close, key=lambda at: (scores[at], order[lines[at].doc], lines[at].time, newest[at], -at)
+    )
+    if not ranked and lines and not lines[0].id.isdecimal():  # a note that aliases or tags led to
+        ranked = [at for at, line in enumerate(lines) if line.title == lines[0].title]
     if not ranked:
         return {"answer": NOTHING, "cites": [], **searching}
     near = [lines[at] for at in ranked if scores[at] >= FLOOR * scores[ranked[0]]]
-    quoted = [f"- {line.text}{f' ({line.time})' if line.time else ''}" for line in near]
+    if not near[0].id.isdecimal():
+        near = near[:NOTES]
+    quoted = [f"- {line.text}{f' ({line.time[:10]})' if line.time else ''}" for line in near]
     tells = not telling or not telling.isdisjoint(shown[ranked[0]])
     text = "\n".join([QUOTED if tells else CLOSEST, *quoted])
     return {"answer": text, "cites": [line.id for line in near], **searching}
@@ -350,7 +361,8 @@ def _lines(doc: Mapping[str, Any]) -> list[_Line]:
             who = row.get("speaker") or (title if note else "")
             text = _ITEM.sub("", row["text"], count=1) if note else row["text"]
             text = f"{who}: {text}" if who else text
-            lines.append(_Line(row["id"], row.get("time") or "", text, f"{title} {heading}"))
+            about = (f"{title} {heading}", doc.get("doc_id") or "", row.get("source") or "")
+            lines.append(_Line(row["id"], row.get("time") or "", text, *about))
         after = f"{note}:{int(number) + 1}" if number.isdecimal() else ""
     return lines
 

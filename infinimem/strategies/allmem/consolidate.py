@@ -3,8 +3,8 @@
 Nothing is ever deleted. A proposal that is not applied has a code:
     LOW_CONF, OFF, MISSING_ID, VISIBILITY_FAIL, ARITY_FAIL, COH_FAIL (a merge of units not near enough),
     ORDER_FAIL (an update by what is older), DUPLICATE, OVERLAP (another proposal stands for it)
-    APPLICABLE_FAIL       and one of these, or TOUCHED_CONFLICT: overtaken within this run
-    JSON_PARSE_FAIL, SCHEMA_FAIL    the reply could not be read; a plan is not asked for again
+    APPLICABLE_FAIL       TOUCHED_CONFLICT: overtaken within this run
+    JSON_PARSE_FAIL, SCHEMA_FAIL, EMPTY, …    the reply could not be read; a plan is not asked for again
     PLAN_VALIDATION_FAIL  NOT_WHOLE (no split, and yet not one segment that is the whole text);
                           TOO_FEW, TOO_MANY, NOT_SUBSTRING, OVERLAP, COVERAGE of segments;
                           EMPTY, TOO_LONG of a summary or of keywords; INVARIANT, which an edit would break
@@ -21,14 +21,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from math import log
 from typing import Any, Literal, NamedTuple
 
 from infinimem import tokens
 from infinimem.grounding.sentences import day_of, fits
 from infinimem.index.vectors import DIGITS
-from infinimem.llm.base import LLM, Reply, Task, in_order
+from infinimem.llm.base import LLM, Task, in_order
 from infinimem.llm.tasks import IDS, TEXT, TEXTS, Schema, list_of, task
 from infinimem.markdown.header import quote
 from infinimem.model import Finding, Plan, Put
@@ -47,7 +47,7 @@ from infinimem.strategies.allmem.spec import (
 from infinimem.strategies.records import asking, strategy
 from infinimem.strategies.records.asking import Descriptor, descriptor, unverified
 from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, number_of
-from infinimem.strategies.records.record_store import RecordStore, VectorIndex, changed, puts
+from infinimem.strategies.records.record_store import RecordStore, VectorIndex, differing, puts
 from infinimem.terms import query_terms
 
 _CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
@@ -108,7 +108,7 @@ SEGMENTS = 8
 """Segments of one split at most."""
 QUOTED = 500
 """Characters of what a note quotes of a model."""
-DECLINED, OVERTAKEN, FAULTY = "declined", "APPLICABLE_FAIL", "PLAN_VALIDATION_FAIL"
+DECLINED, FAULTY = "declined", "PLAN_VALIDATION_FAIL"
 
 
 # ── the buffer, and what must hold ───────────────────────────────────────────────────────────────
@@ -121,10 +121,11 @@ Waiting = Mapping[str, Sequence[str]]
 def buffered(view: View, *_: object) -> Waiting:
     """What waits, of the units that are there (`View.derived`)."""
     bank, waiting = view.derived(RecordStore.load), dict[str, Sequence[str]]()
-    for row in map(_row, view.document(BUFFER).body.split("\n")) if BUFFER in view else ():
-        unit, near = row.get("unit"), row.get("near")
-        if isinstance(unit, str) and unit in bank and isinstance(near, list):
-            waiting.setdefault(unit, [name for name in near if isinstance(name, str) and name in bank])
+    for line in view.document(BUFFER).body.split("\n") if BUFFER in view else ():
+        with suppress(ValueError, TypeError, KeyError, RecursionError):  # as a person may have left it
+            row = json.loads(line)
+            if row["unit"] in bank:
+                waiting.setdefault(row["unit"], [name for name in row["near"] if name in bank])
     return waiting
 
 
@@ -133,14 +134,6 @@ def buffer_text(waiting: Waiting) -> str:
     head = ("---", f"id: {quote(BUFFER)}", "kind: buffer", "---", "# Units that wait for consolidation", "")
     rows = (json.dumps({"unit": unit, "near": list(near)}) for unit, near in waiting.items())
     return "\n".join([*head, f"{len(waiting)} in order of arrival.", "", "```json", *rows, "```", ""])
-
-
-@lru_cache(maxsize=512)
-def _row(line: str) -> Mapping[str, Any]:
-    """What a line of the buffer holds, if it is a row; of a buffer that grew by one the others are known."""
-    with suppress(ValueError, RecursionError):
-        return dict(json.loads(line)) if line.startswith("{") else {}
-    return {}
 
 
 def faults(
@@ -260,10 +253,22 @@ class Consolidator:
         }
         reply = self.llm.complete(DIAGNOSE, variables)
         if reply.data is None:
-            return unreadable(reply)
+            return reply.failure or "EMPTY"
         if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
             return "SCHEMA_FAIL"
-        return list(_proposals(target, anchors, reply.data))
+        named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
+            *(("split", (row["node_id"],), row) for row in reply.data["split_tasks"]),
+            *(("merge", row["node_ids"], row) for row in reply.data["merge_tasks"]),
+            *(
+                ("update", (row["current_id"], row["superseded_id"]), row)
+                for row in reply.data["update_tasks"]
+            ),
+        ]
+        proposals, shown = list[Proposal](), frozenset((target, *anchors))
+        for op, ids, row in named:
+            resolved = tuple(target if name == TARGET else name for name in map(asking.bare, ids))
+            proposals.append(Proposal(op, resolved, row["confidence"], row["reason"], shown))
+        return proposals
 
     # ── routing (Eq. 6, 28 and 29, Appendix C.2) ────────────────────────────────────────────────
 
@@ -307,10 +312,9 @@ class Consolidator:
         least, most = {"split": (1, 1), "merge": (2, own.merge_max), "update": (2, 2)}[op]
         if not least <= len(set(ids)) <= most:
             raise Unapplied(missing or "ARITY_FAIL")
-        if op == "update":  # the recency rule: later time, then higher number; of one turn's pieces the later
-            new, old = (bank.records[name] for name in ids)
-            if (new.age, new.order) <= (old.age, old.order):
-                raise Unapplied("ORDER_FAIL")
+        # the recency rule: later time, then higher number; of one turn's pieces the later
+        if op == "update" and self._oldest_first(ids[0]) <= self._oldest_first(ids[1]):
+            raise Unapplied("ORDER_FAIL")
         if op == "merge" and self.space.coherence(ids) < own.coherence:
             raise Unapplied("COH_FAIL")
         return replace(proposal, ids=ids)
@@ -320,15 +324,26 @@ class Consolidator:
     def execute(self, item: Proposal) -> None:
         """Ask for the plan of a proposal, once, and do it; Unapplied if it fails, and nothing is changed."""
         if not self.touched.isdisjoint(item.ids):
-            raise Unapplied(OVERTAKEN, "TOUCHED_CONFLICT")
-        try:
-            self.gate(item)
-        except Unapplied as dropped:
-            raise Unapplied(OVERTAKEN, *dropped.args) from None
+            raise Unapplied("APPLICABLE_FAIL", "TOUCHED_CONFLICT")
         before, self.bank = self.bank, self.bank.copy()
+        shown, order = partial(asking.shown_record, self.bank), self._oldest_first
         try:
-            getattr(self, f"_plan_{item.op}")(item)
-            touched = changed(before, self.bank)
+            if item.op == "split":
+                (name,) = item.ids
+                data = self._ask(SPLIT_UNIT, unit=shown(name, whole=True), reason=item.reason)
+                self.split(name, split_parts(self.bank, name, data, self.own.coverage))
+            elif item.op == "merge":
+                data = self._ask(MERGE_UNITS, units=[*map(shown, sorted(item.ids, key=order))])
+                self.merge(item.ids, checked(data["summary"], data["keywords"]))
+            else:
+                current, superseded = item.ids
+                near = sorted((item.shown - {*item.ids}) & self.bank.visible)
+                anchors = [asking.shown_descriptor(self.bank, name) for name in near]
+                units = {"current": shown(current), "superseded": shown(superseded)}
+                data = self._ask(UPDATE_UNIT, **units, anchors=anchors)
+                words = checked(data["updated_summary"], data["updated_keywords"])
+                self.update(current, superseded, words)
+            touched = differing(before.records, self.bank.records)
             if wrong := strategy.new_faults(before, self.bank, partial(faults, settings=self.own), touched):
                 raise Unapplied(FAULTY, f"INVARIANT: {wrong[0].what}")
         except Unapplied:
@@ -340,33 +355,11 @@ class Consolidator:
     def _ask(self, task: Task, **variables: object) -> Mapping[str, Any]:
         reply = self.llm.complete(task, variables)
         if reply.data is None:
-            raise Unapplied(unreadable(reply), f"{reply.failure}: {reply.detail}")
+            raise Unapplied(reply.failure or "EMPTY", reply.detail)
         return reply.data
 
-    def _plan_split(self, item: Proposal) -> None:
-        (name,) = item.ids
-        unit = asking.shown_record(self.bank, name, whole=True)
-        data = self._ask(SPLIT_UNIT, unit=unit, reason=item.reason)
-        self.split(name, split_parts(self.bank, name, data, self.own.coverage))
-
-    def _plan_merge(self, item: Proposal) -> None:
-        bank = self.bank
-        names = sorted(item.ids, key=lambda name: (bank.records[name].age, bank.records[name].order))
-        data = self._ask(MERGE_UNITS, units=[asking.shown_record(bank, name) for name in names])
-        self.merge(item.ids, checked(data["summary"], data["keywords"]))
-
-    def _plan_update(self, item: Proposal) -> None:
-        bank, (current, superseded) = self.bank, item.ids
-        near = sorted((item.shown - set(item.ids)) & bank.visible)
-        data = self._ask(
-            UPDATE_UNIT,
-            current=asking.shown_record(bank, current),
-            superseded=asking.shown_record(bank, superseded),
-            anchors=[asking.shown_descriptor(bank, name) for name in near],
-        )
-        self.update(current, superseded, checked(data["updated_summary"], data["updated_keywords"]))
-
-    # ── the three operators ─────────────────────────────────────────────────────────────────────
+    def _oldest_first(self, name: str) -> tuple[Any, ...]:
+        return self.bank.records[name].age, self.bank.records[name].order
 
     def split(self, name: str, parts: Sequence[Part]) -> list[str]:
         """Put siblings in a unit's place, one for each piece of its evidence (B.2.1); their names."""
@@ -376,7 +369,6 @@ class Consolidator:
             said = [(one.text, day_of(one.time)) for one in map(self.bank.quote, part.refs)]
             when = old.when if old.when and fits(old.when, said) else None  # it is these words that tell
             siblings.append(self._create(old, part.descriptor, refs=part.refs, sources=(), when=when))
-        self._archive([name])
         for one in siblings:
             self.bank.relink(one, SIBLING, (Link(SIBLING, other) for other in siblings if other != one))
         self._rewire(siblings, siblings, [name])
@@ -385,10 +377,9 @@ class Consolidator:
     def merge(self, names: Sequence[str], words: Descriptor) -> list[str]:
         """Put one representative in the place of units that say the same (B.2.2); its name."""
         units = [self.bank.records[name] for name in names]
-        newest = max(units, key=lambda unit: (unit.age, unit.order))
+        newest = self.bank.records[max(names, key=self._oldest_first)]
         session = newest.session if len({unit.session for unit in units}) == 1 else None
         new = self._create(newest, words, refs=(), sources=tuple(names), session=session)
-        self._archive(names)
         self._rewire([new], [new], names)
         return [new]
 
@@ -399,7 +390,6 @@ class Consolidator:
             said = (*self.bank.quotes(current), *self.bank.quotes(superseded))
             aux = UNVERIFIED if unverified(words, said) else ()
             self.bank.put(replace(old, summary=words.summary, keywords=words.keywords, aux=aux))
-        self._archive([superseded])
         self._rewire([current], [], [superseded])
 
     def _create(self, like: Record, words: Descriptor, **values: Any) -> str:
@@ -411,51 +401,36 @@ class Consolidator:
             self.bank.put(replace(unit, aux=UNVERIFIED))
         return name
 
-    def _archive(self, gone: Sequence[str]) -> None:
-        for name in gone:
-            if name in self.bank.visible:
-                self.bank.archive(name)
-        self.space.sync(self.bank)
-
-    # ── rewiring (B.3) ──────────────────────────────────────────────────────────────────────────
-
     def _rewire(self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str]) -> None:
-        """Link to units that are gone, redirect what led to them (Eq. 20), and link the new ones (Eq. 21)."""
-        bank = self.bank
+        """Archive units, link to them from those that stand for them, redirect what led to them (Eq. 20), and
+        link the new ones (Eq. 21)."""
+        bank, own = self.bank, self.own
+        for name in bank.visible.intersection(gone):
+            bank.archive(name)
+        self.space.sync(bank)
         for rep in reps:
             bank.relink(rep, VERSION, {*bank.links(rep, VERSION), *(Link(VERSION, name) for name in gone)})
-        for rep in reps if self.own.degree_version else ():
-            self._prune(rep)
+        for rep in reps if own.degree_version else ():
+            # those by which alone a unit is reached stay, and within the cap the best of the others (B.7)
+            held = bank.out(rep, VERSION)
+            alone = [name for name in held if bank.visible.isdisjoint({*bank.into(name, VERSION)} - {rep})]
+            if len(alone) <= own.degree_version:
+                best = self._best(rep, {*held} - {*alone}, own.degree_version - len(alone))
+                bank.relink(rep, VERSION, (Link(VERSION, name) for name in (*alone, *best)))
         for name in gone:
-            self._redirect(name, reps)
+            # links of a unit that is gone, and of archived ones, stay (Eq. 17 and 18)
+            for source in bank.visible.intersection(bank.into(name, SEMANTIC)):
+                links = {link.to: link for link in bank.links(source, SEMANTIC) if link.to != name}
+                for rep in self._best(source, reps, 1):
+                    links.setdefault(rep, self._semantic(source, rep))
+                kept = self._best(source, links, own.degree_semantic)
+                bank.relink(source, SEMANTIC, (links[to] for to in kept))
         sources = {to for name in gone for to in bank.out(name, SEMANTIC)} & bank.visible
         for name in created:
-            row, most = self.space.row(name), self.own.online_anchors
-            near = {one for one, _ in self.space.nearest(row, most, SURFACE, without=(name,))}
-            best = self._best(name, near | sources, self.own.degree_semantic)
+            row = self.space.row(name)
+            near = {one for one, _ in self.space.nearest(row, own.online_anchors, SURFACE, without=(name,))}
+            best = self._best(name, near | sources, own.degree_semantic)
             bank.relink(name, SEMANTIC, (self._semantic(name, to) for to in best))
-
-    def _redirect(self, gone: str, reps: Sequence[str]) -> None:
-        """Let what links to a unit that is gone link to the best of those that stand for it; one of these
-        takes the best of the others. Links of `gone`, and of archived units, stay (Eq. 17, 18 and 20)."""
-        bank = self.bank
-        for source in filter(bank.visible.__contains__, bank.into(gone, SEMANTIC)):
-            links = {link.to: link for link in bank.links(source, SEMANTIC) if link.to != gone}
-            for rep in self._best(source, reps, 1):
-                links.setdefault(rep, self._semantic(source, rep))
-            kept = self._best(source, links, self.own.degree_semantic)
-            bank.relink(source, SEMANTIC, (links[to] for to in kept))
-
-    def _prune(self, rep: str) -> None:
-        """Keep the version links by which alone a unit is reached, and the best of the others, within the
-        cap; all of them, where the first are more (B.7)."""
-        bank = self.bank
-        held = bank.out(rep, VERSION)
-        alone = [name for name in held if bank.visible.isdisjoint({*bank.into(name, VERSION)} - {rep})]
-        room = self.own.degree_version - len(alone)
-        if room >= 0:
-            best = self._best(rep, {*held} - {*alone}, room)
-            bank.relink(rep, VERSION, (Link(VERSION, name) for name in (*alone, *best)))
 
     def _best(self, source: str, candidates: Iterable[str], cap: int) -> list[str]:
         """The nearest of others, then the newer (Eq. 13), then by id; so many at most."""
@@ -465,9 +440,6 @@ class Consolidator:
 
     def _semantic(self, source: str, to: str) -> Link:
         return Link(SEMANTIC, to, round(self.space.cos(source, to), 3))
-
-
-# ── what is like it, and what a reply says ──────────────────────────────────────────────────────
 
 
 def wording(texts: Mapping[str, str]) -> Callable[[str, str], float]:
@@ -484,24 +456,6 @@ def wording(texts: Mapping[str, str]) -> Callable[[str, str], float]:
         return weight(terms[one] & terms[other]) / least if least else 0.0
 
     return shared
-
-
-def _proposals(target: str, anchors: Sequence[str], data: Mapping[str, Any]) -> Iterator[Proposal]:
-    """In the order of the operators, then of the reply."""
-    shown = frozenset((target, *anchors))
-    named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
-        *(("split", (row["node_id"],), row) for row in data["split_tasks"]),
-        *(("merge", row["node_ids"], row) for row in data["merge_tasks"]),
-        *(("update", (row["current_id"], row["superseded_id"]), row) for row in data["update_tasks"]),
-    ]
-    for op, ids, row in named:
-        resolved = tuple(target if name == TARGET else name for name in map(asking.bare, ids))
-        yield Proposal(op, resolved, row["confidence"], row["reason"], shown)
-
-
-def unreadable(reply: Reply) -> str:
-    """Return the code of a reply without data; one that is empty or cut off holds no JSON."""
-    return "SCHEMA_FAIL" if reply.failure == "SCHEMA_FAIL" else "JSON_PARSE_FAIL"
 
 
 # ── plans (Appendix B.5) ─────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,6 @@ Source: arXiv 2603.19595.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -55,7 +54,6 @@ from infinimem.strategies.records.record import (
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.strategy import (
     EvidenceBuilder,
-    Reached,
     Records,
     RecordSearch,
     RecordStrategy,
@@ -131,10 +129,7 @@ class AllMem(RecordStrategy):
 
     def _cards(self, view: View, most: int, turns: Sequence[Located]) -> dict[int, Described]:
         """By seq; so many turns before them are shown too, but for those that a model does not take."""
-        first = turns[0]
-        said = view.document(first.doc_id).entries if first.doc_id in view else ()
-        at = bisect_left(said, first.start_line, key=lambda place: place.start_line)
-        before = [turn for turn in said[max(at - most, 0) : at] if turn.seq not in view.tried]
+        before = asking.said_before(view, turns[0], most)
         context = [shown_turn(turn.entry, turn.text[:CONTEXT_LENGTH]) for turn in before]
         shown = [shown_turn(turn.entry, turn.text[: asking.LONGEST]) for turn in turns]
         reply = self.llm.complete(DESCRIBE, {"context": context, "turns": shown})
@@ -152,7 +147,7 @@ class AllMem(RecordStrategy):
         gave no answer; None where none of them lacks a unit."""
         own, unit_of = self.own, UNIT.prefix
         with self._writing.at(view) as (bank, space):
-            lacking = [one for one in described if one.turn.seq not in bank.held and bank.stands(one.turn)]
+            lacking = [one for one in described if one.turn.seq not in view.cited and bank.stands(one.turn)]
             if not lacking:
                 return None
             after, answered = bank.copy(), [one for one in lacking if not one.failure]
@@ -190,12 +185,10 @@ class AllMem(RecordStrategy):
 
     def _is_due(self, view: View, turn: Located) -> bool:
         own, bank, waiting = self.own, view.derived(RecordStore.load), view.derived(buffered)
-        units = [bank.records[name] for name in waiting]
-        times = [moment(unit.time) for unit in units if unit.time]
-        if own.every_hours and times and turn.entry.time:
-            waited = (moment(turn.entry.time) - min(times)).total_seconds() / 3600
-            if waited >= own.every_hours:
-                return True
+        units, now = [bank.records[name] for name in waiting], moment(turn.entry.time)
+        oldest = min((moment(unit.time) for unit in units if unit.time), default=now)
+        if turn.entry.time and 0 < own.every_hours <= (now - oldest).total_seconds() / 3600:
+            return True
         begins = not bank.of_session(stem(turn.doc_id))  # of several side by side none begins anew
         ended = begins and 0 < own.every_sessions <= len({unit.session for unit in units})
         return ended or 0 < own.buffer_max <= len(waiting)
@@ -208,8 +201,6 @@ class AllMem(RecordStrategy):
             plan = Consolidator(bank, space, self.own, self.llm).run(waiting)
         outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
         return outcome.view
-
-    # ── what people see of it ─────────────────────────────────────────────────────────────────────
 
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
@@ -240,9 +231,6 @@ class AllMem(RecordStrategy):
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         return faults(store, only, settings=self.own)
-
-
-# ── a turn as a unit ──────────────────────────────────────────────────────────────────────────────
 
 
 class Described(NamedTuple):
@@ -324,55 +312,45 @@ class UnitSearch(RecordSearch[AllmemSettings]):
 
     def _units(self) -> list[Candidate]:
         """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36)."""
-        own, records = self.own, self.store.records
-        anchors = self.note("anchors", self._anchors())
+        own, store = self.own, self.store
+        # Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30). Archived ones
+        # that no unit stands for count as such: of a view of some sources, or of a folder that a person took
+        # files from, the unit that represents them may be missing.
+        folders = SURFACE if own.visibility else self.view.spec.record_folders
+        names = [name for name, _ in self.index.nearest(self.row, own.anchors, folders)]
+        names += [name for name in self._words if store.records[name].group in folders]
+        if own.visibility and self.row.any():
+            names += self.view.derived(_stranded)
+        near = self._parts([*dict.fromkeys(names)])
+        candidates = (Candidate(name, parts) for name, parts in near.items())
+        best = ranked(candidates, self._score, lambda unit: number_of(unit.id))[: own.anchors]
+        anchors = self.note("anchors", [one for one in best if one.score >= own.floor * best[0].score])
         # stage 2: what outgoing links lead to, older units first (D.3)
         reached = expand(
             [anchor.id for anchor in anchors],
-            self.store.links,
+            store.links,
             own.hops,
             own.candidates,
-            self.store.spec.links if own.recovery_links else (TEMPORAL, SEMANTIC),
-            lambda name: records[name].age,
+            store.spec.links if own.recovery_links else (TEMPORAL, SEMANTIC),
+            lambda name: store.records[name].age,
             priority=own.type_priority,
         )
-        links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
-        self.note("links", [*links])
-        return self.note("ranking", self._placed(reached, own.visibility and own.successors_first))
+        self.note("links", [one for one in reached if one.via])
+        # stage 3: these by score; in ours no archived one before what stands for it
+        near = self._parts([one.id for one in reached])
+        ours = own.successors_first and own.visibility
+        behind = {one.id for one in reached if ours} - store.visible
 
-    def _anchors(self) -> list[Candidate]:
-        """Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30).
-
-        Archived units that no unit stands for count as the surface: of a view of some sources, or of a
-        folder that a person took files from, the unit that represents them may be missing.
-        """
-        own, records = self.own, self.store.records
-        folders = SURFACE if own.visibility else self.view.spec.record_folders
-        names = [name for name, _ in self.index.nearest(self.row, own.anchors, folders)]
-        names += [name for name in self._words if records[name].group in folders]
-        if own.visibility and self.row.any():
-            names += self.view.derived(_stranded)
-        near = (Candidate(name, parts) for name, parts in self._parts([*dict.fromkeys(names)]).items())
-        best = ranked(near, self._score, lambda unit: number_of(unit.id))[: own.anchors]
-        return [unit for unit in best if unit.score >= own.floor * best[0].score]
-
-    def _placed(self, reached: Sequence[Reached], successors: bool) -> list[Candidate]:
-        """Stage 3: the candidates by score; with `successors` no archived one before what stands for it."""
-        store = self.store
-        near = self._parts([one.node for one in reached])
-
-        def parts(one: Reached) -> dict[str, float]:
-            own = {**near[one.node], "hop": one.hop}
-            if not successors or one.node in store.visible:
-                return own
-            by = replacements(store, one.node, VERSION)
+        def parts(one: Candidate) -> dict[str, float]:
+            by = replacements(store, one.id, VERSION) if one.id in behind else ()
             best = [self._score(near[other]) for other in by if other in near]
-            return {**own, "successor": max(best)} if best else own
+            return {**near[one.id], **one.parts, **({"successor": max(best)} if best else {})}
 
         def ties(unit: Candidate) -> tuple[object, ...]:
-            return successors and unit.id not in store.visible, -unit.parts["cosine"], number_of(unit.id)
+            return unit.id in behind, -unit.parts["cosine"], number_of(unit.id)
 
-        return ranked((Candidate(one.node, parts(one)) for one in reached), self._score, ties)
+        found = (Candidate(one.id, parts(one)) for one in reached)
+        return self.note("ranking", ranked(found, self._score, ties))
 
     def _parts(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         near = zip(names, self.index.cosines(self.row, names), strict=True)

@@ -10,12 +10,12 @@ Appendix E.1 and E.2 for the tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, partial
-from itertools import accumulate, chain, pairwise
-from math import exp, prod
+from itertools import chain
+from math import exp, inf, prod
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -23,9 +23,9 @@ from infinimem.embedders.local import cross_encoder
 from infinimem.grounding.sentences import asks, day_of, mentions
 from infinimem.index.questions import asked_of, nameless, read_dates
 from infinimem.index.vectors import DIGITS, Matrix
-from infinimem.llm.base import CUT, LLM, in_order
+from infinimem.llm.base import CUT, in_order
 from infinimem.llm.tasks import IDS, TEXT, TEXTS, list_of, task
-from infinimem.model import Candidate, Evidence, Located, Plan, RejectedReply, Retrieved
+from infinimem.model import Candidate, Evidence, Located, Plan, Retrieved
 from infinimem.store.lines import SPEAKER
 from infinimem.store.records import stem
 from infinimem.store.view import View
@@ -48,7 +48,7 @@ from infinimem.strategies.records.asking import (
     shown_turns,
     silence,
 )
-from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, moment, number_of
+from infinimem.strategies.records.record import UNVERIFIED, Link, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 from infinimem.strategies.records.strategy import (
     Records,
@@ -143,11 +143,9 @@ class Gam(RecordStrategy):
             return None
         with self._writing.at(view) as (store, index):
             network = TopicNetwork(store.copy(), index, Asker(self.llm), self.own)
-            rejected, unanswered = network.grow(due)
-            told = (*rejected, *network.asker.rejected())
-            return edited("consolidate", store, network.store, self.faults, told, unanswered)
-
-    # ── the rest of the protocol ────────────────────────────────────────────────────────────────
+            unanswered = network.grow(due)
+            rejected = network.asker.rejected()
+            return edited("consolidate", store, network.store, self.faults, rejected, unanswered)
 
     def search(self, view: View, held: Records, query: str, budget: int) -> TopicSearch:
         return TopicSearch(view, held, query, budget, self.own, self.llm)
@@ -158,7 +156,7 @@ class Gam(RecordStrategy):
         return {
             "active": {"turns": sum(map(len, active)), "tokens": sum(map(size, active))},
             **by_kind(store),
-            "verified": sum(map(is_verified, store.records.values())),
+            "verified": sum(UNVERIFIED[0] not in topic.aux for topic in store.records.values()),
             "links": links(store),
         }
 
@@ -186,32 +184,27 @@ class Part(NamedTuple):
     failure: str = ""
 
 
-def parts(llm: LLM, own: GamSettings, due: Due) -> tuple[list[Part], Sequence[RejectedReply]]:
-    """What of active turns is told as topics, and replies that could not be read.
+def parts(asker: Asker, own: GamSettings, due: Due) -> list[Part]:
+    """What of active turns is told as topics.
 
     At the end of a session that is all; after a pause all but the last part, which may go on. Of too many
     turns likewise, unless no part ends or the last is too large by itself: then all, the last one forced.
     Where no reply can be read, all is one part.
     """
     turns = due.turns
-    asked = segments(llm, turns, True, workers=own.workers) if own.partition == "semantic" else None
-    ends = accumulate(len(part.turns) for part in asked.segments) if asked else _ruled(turns, own)
-    cuts = [0, *(at for at in ends if at < len(turns)), len(turns)]
-    *done, tail = (Part(turns[start:end]) for start, end in pairwise(cuts))
-    rejected = asked.rejected if asked else ()
+    if own.partition == "semantic":
+        cut = [[*part.turns] for part in segments(asker, turns, True, workers=own.workers)]
+    else:
+        most = {"turn": 1, "turns": own.window or 3, "window": own.window or 256}.get(own.partition, inf)
+        cut = [[]]
+        for turn in turns:
+            if (size(cut[-1]) if own.partition == "window" else len(cut[-1])) >= most:
+                cut.append([])
+            cut[-1].append(turn)
+    *done, tail = map(Part, cut)
     if due.why == "full" and (not done or size(tail.turns) > own.active_tokens):
         done.append(tail._replace(forced=True))
-    return ([*done, tail] if due.why == "ended" else done), rejected
-
-
-def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
-    most = {"turn": 1, "turns": own.window or 3, "window": own.window or 256}.get(own.partition)
-    said = 0
-    for at, turn in enumerate(turns, 1):
-        said += size((turn,)) if own.partition == "window" else 1
-        if most and said >= most:
-            yield at
-            said = 0
+    return [*done, tail] if due.why == "ended" else done
 
 
 # ── Algorithm 3: topics and their relations ─────────────────────────────────────────────────────
@@ -226,17 +219,16 @@ class TopicNetwork:
     asker: Asker
     own: GamSettings
 
-    def grow(self, due: Sequence[Due]) -> tuple[list[RejectedReply], dict[int, str]]:
-        """Tell all that is due; return replies on boundaries that were no use, and turns that stay untold."""
-        cut = in_order(partial(parts, self.asker.llm, self.own), due, self.own.workers)
-        ended = [part for some, _ in cut for part in some]
-        unanswered: dict[int, str] = {}
+    def grow(self, due: Sequence[Due]) -> dict[int, str]:
+        """Tell all that is due; return turns that stay untold, each with why."""
+        cut = in_order(partial(parts, self.asker, self.own), due, self.own.workers)
+        ended, unanswered = [*chain.from_iterable(cut)], dict[int, str]()
         for part in chain.from_iterable(in_order(self._told, ended, self.own.workers)):
             if part.failure:
                 unanswered |= {turn.seq: part.failure for turn in part.turns}
             else:
                 self._add(part)
-        return [wrong for _, some in cut for wrong in some], unanswered
+        return unanswered
 
     def _told(self, part: Part) -> list[Part]:
         """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit. c_raw are its turns."""
@@ -288,11 +280,6 @@ class TopicNetwork:
         return {name: (row["relation"], float(row["confidence"])) for name, row in reversed(rows) if name}
 
 
-def is_verified(topic: Record) -> bool:
-    """Whether it claims nothing that was not said."""
-    return UNVERIFIED[0] not in topic.aux
-
-
 # ── reading (section 3.4) ───────────────────────────────────────────────────────────────────────
 
 
@@ -330,8 +317,6 @@ class TopicSearch(RecordSearch[GamSettings]):
             groups.setdefault(name or turn.seqs[0], head).append(turn)
         return self.evidence(chain.from_iterable(groups.values()))
 
-    # ── topics ──────────────────────────────────────────────────────────────────────────────────
-
     def _anchors(self) -> list[Candidate]:
         """V_top: the nearest topics; those that a person archived are none."""
         return self.note("anchors", self.nearest(KIND.folder, self.own.anchors))
@@ -361,8 +346,6 @@ class TopicSearch(RecordSearch[GamSettings]):
             within |= dict.fromkeys((turn.seq for turn in said), "")
         return within
 
-    # ── turns ───────────────────────────────────────────────────────────────────────────────────
-
     def _turns(self, *, by_model: bool = False) -> list[Retrieved]:
         """Eq. 11: the best turns that fit, by rank; who says which tell of a time, a model or rules."""
         found = {seq: turn for seq in self._within if (turn := self.store.turn(seq)) and turn.text.strip()}
@@ -375,16 +358,16 @@ class TopicSearch(RecordSearch[GamSettings]):
             mine = asked.oneself and entry.role == "user"
             those["time"] = float(seq in when)
             those["role"] = float(mine or entry.fields.get("speaker") in asked.speakers)
-            those["conf"] = float(not name or is_verified(self.store.records[name]))
+            those["conf"] = float(not name or UNVERIFIED[0] not in self.store.records[name].aux)
         scored = (Candidate(str(seq), those, via=self._within[seq]) for seq, those in parts.items())
-        best = ranked(scored, self._score, lambda one: (-one.parts.get("cosine", 0), int(one.id)))
-        return self.turns(self.note("turns", best))
+        betas = {"time": self.own.beta_time, "role": self.own.beta_role, "conf": self.own.beta_conf}
 
-    def _score(self, parts: Mapping[str, float]) -> float:
-        own = self.own
-        betas = {"time": own.beta_time, "role": own.beta_role, "conf": own.beta_conf}
-        hold = (beta for name, beta in betas.items() if parts[name])
-        return round(prod(hold, start=parts["p"]), DIGITS)
+        def score(parts: Mapping[str, float]) -> float:
+            hold = (beta for name, beta in betas.items() if parts[name])
+            return round(prod(hold, start=parts["p"]), DIGITS)
+
+        best = ranked(scored, score, lambda one: (-one.parts.get("cosine", 0), int(one.id)))
+        return self.turns(self.note("turns", best))
 
     def _likely(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
         """P_sem of the turns that are nearest, as "p"; of the library's search, what share of the best one's

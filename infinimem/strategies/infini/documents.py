@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from infinimem import tokens
@@ -35,6 +36,7 @@ from infinimem.strategies.infini.plan import Planner, Route, listed, near_groups
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.topics import Account, Topic, entries_of, title_of
 from infinimem.strategies.readers.shown import current_text, digest, text_id
+from infinimem.strategies.records.asking import named
 from infinimem.terms import query_terms
 
 FEW = 4
@@ -80,9 +82,6 @@ TELL = Task(
 """A document in a model's own words (prompt D): `text` as it stands, Markdown whose items end in the ids of
 their facts ("{41, 43}"), with `facts` worked into it. A sentence without "heading" stands under that of the
 one before it."""
-
-
-# ── write (lines 17-22, prompt D) ───────────────────────────────────────────────────────────────
 
 
 def write(
@@ -140,16 +139,34 @@ class _Page:
         }
         ruled = load(LAYOUT.rule)(asked)
         whole = [
-            Topic(row["heading"], tuple(self.left[seq] for seq in of.seqs_of(row["fact_ids"], self.left)))
+            Topic(row["heading"], tuple(self.left[seq] for seq in named(row["fact_ids"], self.left)))
             for row in ruled["layout"]
         ]
         headings = {entry.seq: topic.title for topic in whole for entry in topic.entries}
         if asker and self._settings.maintenance and self._may_part:
             anew = op == "rebuild" and len(self.left) > FEW
-            crowded = (topic for topic in whole if anew or self._is_crowded(topic))
-            lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
-            for chunk in of.packed(lines, self._settings.markdown_length):
-                headings |= self._parted(of.joined(chunk), headings.values(), asker)
+            lines = list[Topic]()
+            for topic in whole:  # which are asked about once so many lines, or as many again, came in
+                stood = sum(entry.seq in self.standing for entry in topic.entries)
+                if anew or len(topic.entries) // CROWDED > stood // CROWDED:
+                    lines += (Topic(topic.title, (entry,)) for entry in topic.entries)
+            spelling = {title.casefold(): title for title in self.standing.values()}
+            for topics in map(of.joined, of.packed(lines, self._settings.markdown_length)):
+                parts: list[dict[str, Any]] = [
+                    {"heading": topic.title, "facts": [{**of.brief(e), "time": None} for e in topic.entries]}
+                    for topic in topics
+                ]
+                told = {"", *(topic.title for topic in topics)}
+                bare = dict.fromkeys([*self.standing.values(), *headings.values()])
+                parts += ({"heading": title, "facts": []} for title in bare if title not in told)
+                doc = {"id": self.id, "title": self.title, "sections": parts}
+                seqs = {entry.seq for entry in entries_of(topics)}
+                groups, wrong = asker.ask_groups(LAYOUT, {"doc": doc}, seqs)
+                asker.note(*(f"layout of {self.id}: {reason}" for reason in wrong))
+                for group in groups or ():
+                    title = of.clean_title(group["heading"])
+                    if heading := spelling.get(title.casefold(), title):
+                        headings |= dict.fromkeys(group["seqs"], heading)
         self.headings = {
             seq: heading
             for seq, heading in headings.items()
@@ -162,30 +179,6 @@ class _Page:
             {name: topic.title, "facts": [of.fact(e) for e in topic.entries if e.seq in self.left]}
             for topic in topics
         ]
-
-    def _is_crowded(self, topic: Topic) -> bool:
-        """Whether a section has grown by what comes in to so many lines, or as many again."""
-        stood = sum(entry.seq in self.standing for entry in topic.entries)
-        return len(topic.entries) // CROWDED > stood // CROWDED
-
-    def _parted(self, topics: Sequence[Topic], headings: Iterable[str], asker: Account) -> dict[int, str]:
-        parts: list[dict[str, Any]] = [
-            {"heading": topic.title, "facts": [{**of.brief(entry), "time": None} for entry in topic.entries]}
-            for topic in topics
-        ]
-        told = {"", *(topic.title for topic in topics)}
-        bare = dict.fromkeys([*self.standing.values(), *headings])
-        parts += [{"heading": title, "facts": []} for title in bare if title not in told]
-        doc = {"id": self.id, "title": self.title, "sections": parts}
-        groups, wrong = asker.ask_groups(LAYOUT, {"doc": doc}, {entry.seq for entry in entries_of(topics)})
-        asker.note(*(f"layout of {self.id}: {reason}" for reason in wrong))
-        spelling = {title.casefold(): title for title in self.standing.values()}
-        laid: dict[int, str] = {}
-        for group in groups or ():
-            title = of.clean_title(group["heading"])
-            if heading := spelling.get(title.casefold(), title):
-                laid |= dict.fromkeys(group["seqs"], heading)
-        return laid
 
 
 def _sum_up(pages: Sequence[_Page], settings: InfiniSettings, asker: Account) -> None:
@@ -211,9 +204,6 @@ def _sum_up(pages: Sequence[_Page], settings: InfiniSettings, asker: Account) ->
                 due[key].summary = kept
             else:
                 asker.note(f"summary of {due[key].id}: {[*wrong, Reason('EMPTY')][0]}; the rule's stands")
-
-
-# ── split (lines 23-25, prompt M2, algorithm 2) ─────────────────────────────────────────────────
 
 
 def split(view: View, asker: Account) -> Maintenance:
@@ -258,9 +248,6 @@ def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
     return [part for chunk in chunks for part in _fitting(chunk, limit)]
 
 
-# ── merge (lines 26-31, prompt M1) ──────────────────────────────────────────────────────────────
-
-
 def merge(view: View, asker: Account) -> Maintenance:
     """Yield plans for groups of small documents that belong together, several a plan."""
     settings = view.settings.of(InfiniSettings)
@@ -274,7 +261,13 @@ def merge(view: View, asker: Account) -> Maintenance:
     groups = _groups(small, view, asker) if turn or len(small) > settings.merge_trigger_min_count else []
     for at in range(0, len(groups), TOGETHER):
         there = (group for group in groups[at : at + TOGETHER] if all(may_change(i, view) for i in group))
-        if routes := [_merged(group, view) for group in there]:
+        routes = list[Route]()
+        for group in there:
+            header = {doc_id: view.document(doc_id).header.values for doc_id in group}
+            first, *rest = sorted(group, key=lambda one: (str(header[one].get("created_time") or "~"), one))
+            parts = (of.sections(view.document(doc_id).entries, title_of(doc_id, view)) for doc_id in rest)
+            routes.append(Route(first, title_of(first, view), of.joined(chain.from_iterable(parts))))
+        if routes:
             view = (yield write("merge", routes, (), view, asker)).view
     return view
 
@@ -307,13 +300,6 @@ def _groups(small: Sequence[CatalogRow], view: View, asker: Account) -> list[lis
                 groups.append(group)
                 used.update(group)
     return groups
-
-
-def _merged(group: Sequence[str], view: View) -> Route:
-    header = {doc_id: view.document(doc_id).header.values for doc_id in group}
-    oldest, *others = sorted(group, key=lambda one: (str(header[one].get("created_time") or "~"), one))
-    parts = (of.sections(view.document(doc_id).entries, title_of(doc_id, view)) for doc_id in others)
-    return Route(oldest, title_of(oldest, view), of.joined(topic for part in parts for topic in part))
 
 
 def may_change(doc_id: str, view: View) -> bool:
@@ -373,14 +359,13 @@ def _told(document: Document, view: View, asker: Account) -> str | None:
     for item in data["sentences"] if data else ():
         # none can be taken for an entry, a heading or a list of seqs
         said = " ".join(one_line(clean_text(item["text"])).split()).lstrip(" >#-<").rstrip(" {}")
-        title, seqs = of.clean_title(item.get("heading") or ""), of.seqs_of(item["from"], entries)
+        title, seqs = of.clean_title(item.get("heading") or ""), named(item["from"], entries)
         if said and title and title != heading:
             heading = title
             lines.append(f"# {heading}")
         if said:
             cited.update(seqs)
-            named = ", ".join(map(str, dict.fromkeys(seqs)))
-            lines.append(f"- {said} {{{named}}}" if named else f"- {said}")
+            lines.append(f"- {said} {{{', '.join(map(str, seqs))}}}" if seqs else f"- {said}")
     if not lines:
         asker.note(f"text of {document.id}: {wrong[0] if wrong else 'EMPTY'}; its lines are shown")
         return None

@@ -30,7 +30,7 @@ from infinimem.store.withheld import ASKED
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.topics import Account, Topic, entries_of, size, title_of
-from infinimem.strategies.records.asking import Asker, Data
+from infinimem.strategies.records.asking import Asker, Data, seq_of
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
 
@@ -65,9 +65,6 @@ PART = replace(PLAN, variables=PLAN.variables | {"parting"})
 
 COMPARE = task("compare", "groups problems", 2048, "tell:compare", superseded=list_of(old=TEXT, new=TEXT))
 """Which facts newer ones outdate. `groups`: [{"facts"}], facts that are near to each other."""
-
-
-# ── rewrite (prompt B) ──────────────────────────────────────────────────────────────────────────
 
 
 def rewrite(view: View, asker: Account, count: int) -> tuple[Topic, ...]:
@@ -117,12 +114,11 @@ class Planner:
         self._settings = view.settings.of(InfiniSettings)
         self._open = view.derived(open_documents) if offer else {}
         self._titles: dict[str, None] = {}
-        self._failures, self._first = 0, FIRST
+        self._failures = 0
 
     def route(self, topics: Sequence[Topic]) -> tuple[Route, ...]:
         """Bring every line to one document; no one is asked of topics that were given one's title."""
-        if not self._offer and len(topics) <= FEW:
-            self._first = len(entries_of(topics))
+        self._first = FIRST if self._offer or len(topics) > FEW else len(entries_of(topics))
         ids = {title: doc_id for doc_id, title in self._open.items()}
         homes = {topic.title: ids.get(normalised(topic.title)) for topic in topics if topic.given}
         routes = [Route(name, topic.title, (topic,)) for topic in topics if (name := homes.get(topic.title))]
@@ -133,13 +129,22 @@ class Planner:
         if left and self._asks:
             self.asker.note(f"plan: {Reason('MISSING', tuple(entry.seq for entry in entries_of(left)))}")
         strays = self._nearest(left) if self._offer else [Route("", one.title, (one,)) for one in left]
-        return self._united([*routes, *strays])
+        given, by_id = set[str](), dict[str, Route]()
+        for route in (*routes, *strays):  # one a document; equal titles are one, also of one that exists
+            doc_id = route.doc_id or ids.get(normalised(route.title))
+            if doc_id is None:
+                by_name = f"{TOPICS}{of.slugify(route.title)}"
+                doc_id = by_name if by_name in self._open else of.new_id(route.title, self._view, given)
+                ids[normalised(route.title)] = doc_id
+            first = by_id.setdefault(doc_id, replace(route, doc_id=doc_id, topics=()))
+            by_id[doc_id] = replace(first, topics=(*first.topics, *route.topics))
+        return tuple(replace(route, topics=of.joined(route.topics)) for route in by_id.values())
 
     def _planned(self, topics: Sequence[Topic], depth: int) -> list[Route]:
         """Plan in chunks that fit a call; halves where one is too large, or no reply can be read."""
         can_halve = depth < MAX_DEPTH and len(entries_of(topics)) > 1
-        told = sum(size(topic.entries[: self._first]) for topic in topics)
-        is_large = told > self._settings.plan_split_threshold
+        limit = self._settings.plan_split_threshold
+        is_large = size(entry for topic in topics for entry in topic.entries[: self._first]) > limit
         chunks = of.packed(topics, self._settings.markdown_length) if is_large else []
         if len(chunks) > 1:
             return [route for chunk in chunks for route in self._planned(chunk, depth)]
@@ -204,26 +209,12 @@ class Planner:
                 routes.append(Route(doc_id, title_of(doc_id, view), (replace(topic, entries=(entry,)),)))
         return routes
 
-    def _united(self, routes: Iterable[Route]) -> tuple[Route, ...]:
-        """Return one route a document, with its id; equal titles are one, also of one that exists."""
-        given, ids = set[str](), {title: doc_id for doc_id, title in self._open.items()}
-        by_id: dict[str, Route] = {}
-        for route in routes:
-            doc_id = route.doc_id or ids.get(normalised(route.title))
-            if doc_id is None:
-                by_name = f"{TOPICS}{of.slugify(route.title)}"
-                doc_id = by_name if by_name in self._open else of.new_id(route.title, self._view, given)
-                ids[normalised(route.title)] = doc_id
-            first = by_id.setdefault(doc_id, replace(route, doc_id=doc_id, topics=()))
-            by_id[doc_id] = replace(first, topics=(*first.topics, *route.topics))
-        return tuple(replace(route, topics=of.joined(route.topics)) for route in by_id.values())
-
 
 def _items(named: Mapping[str, Topic], titled: bool, data: Data) -> list[Data]:
     """Return the items of a reply, with those facts in place of topics that it names nowhere; a topic that
     was given a title, as all are where `titled`, and is left out is a new document."""
     told = {name for item in data["assign"] for name in item["fact_ids"]}
-    alone = set(map(of.seq_of, told))
+    alone = set(map(seq_of, told))
     facts = {name: [str(e.seq) for e in topic.entries if e.seq not in alone] for name, topic in named.items()}
     left = [
         {"doc_id": None, "new_title": topic.title, "fact_ids": [name]}
@@ -263,9 +254,6 @@ def open_documents(
     return dict(sorted(titles.items()))
 
 
-# ── compare (section 3.3: recency, user before AI) ──────────────────────────────────────────────
-
-
 def claim(seq: int, by: int, why: Why) -> Move:
     """Return that a line may go to the archive of the document that the plan will tell, for another."""
     return Move(seq, f"{TOPICS}x", why=why, by=by)
@@ -280,15 +268,26 @@ def compare(
     said_again = find_duplicates(entry for _, entry in sorted(pool.items()))
     claims = {seq: claim(seq, by, "duplicate") for seq, by in said_again if {seq, by} & incoming.keys()}
     entries = [entry for seq, entry in sorted(pool.items()) if seq not in claims]
+
+    def may_outdate(at: int, other: int) -> bool:
+        """Whether the law would let one of two go for the other, and they were not said in one breath."""
+        new, old = entries[at], entries[other]
+        if set(new.origin).intersection(old.origin):
+            return False
+        if not law.is_newer(new, old, view.entry):
+            new, old = old, new
+        move = claim(old.seq, new.seq, "superseded")
+        reason = law.archive_refusal(move, old, view.entry(new.seq), view.entry, same=is_repetition)
+        return reason is None or reason.code in ASKED
+
     groups = near_groups(
         [sorted(query_terms(entry.text)) for entry in entries],
         {at for at, entry in enumerate(entries) if entry.seq in incoming},
-        lambda one, other: _may_outdate(entries[one], entries[other], view),
+        may_outdate,
     )
-    unmended: list[Reason] = []
-    told = [[of.brief(entries[at]) for at in group] for group in groups]
-    limit = view.settings.of(InfiniSettings).plan_split_threshold
-    for part in tokens.packed(told, limit, lambda facts: tokens.count(line_of(facts))):
+    unmended, limit = list[Reason](), view.settings.of(InfiniSettings).plan_split_threshold
+    facts = [[of.brief(entries[at]) for at in group] for group in groups]
+    for part in tokens.packed(facts, limit, lambda group: tokens.count(line_of(group))):
         answers, wrong = _outdated(part, incoming, view, asker)
         claims |= {move.seq: move for move in answers}
         unmended += wrong
@@ -305,18 +304,17 @@ def near_groups(
     among: Collection[int],
     may: Callable[[int, int], bool] = lambda one, other: True,
 ) -> list[list[int]]:
-    """Return groups, as ascending positions, of texts that are near to each other, given their sorted terms.
-
-    Two are joined if each is near to the other (NEAR), one at least is `among` those, and they `may` be.
-    """
+    """Return groups, as ascending positions, of texts, given their sorted terms: two that `may` be are joined
+    if each is near to the other (NEAR) and one at least is `among` those."""
     import numpy as np
 
     holding: defaultdict[str, list[int]] = defaultdict(list)
     for at, own in enumerate(terms):
         for term in own:
             holding[term].append(at)
-    count = max(len(terms), FEWEST)
-    weight = {term: math.log(1 + count / len(those)) ** 2 for term, those in holding.items()}
+    weight = {
+        term: math.log(1 + max(len(terms), FEWEST) / len(those)) ** 2 for term, those in holding.items()
+    }
     length = np.array([math.sqrt(sum(weight[term] for term in own)) for own in terms])
     places = {term: np.array(those) for term, those in holding.items()}
     near: defaultdict[int, dict[int, float]] = defaultdict(dict)
@@ -328,10 +326,12 @@ def near_groups(
         (close,) = np.nonzero((shared > 0.0) & (shared >= NEAR * length[at] * length))
         for other in (other for other in close.tolist() if may(at, other)):
             near[at][other] = near[other][at] = float(shared[other] / length[at] / length[other])
-    chosen = set[tuple[int, int]]()
-    for at, those in near.items():
-        best = sorted(those, key=lambda other: (-those[other], other))
-        chosen |= {(at, other) for rank, other in enumerate(best, 1) if those[other] >= rank * NEAR}
+    chosen = {
+        (at, other)
+        for at, those in near.items()
+        for rank, other in enumerate(sorted(sorted(those), key=those.__getitem__, reverse=True), 1)
+        if those[other] >= rank * NEAR
+    }
     group = np.arange(len(terms))
     for at, other in chosen & {(other, at) for at, other in chosen}:
         group[group == max(group[at], group[other])] = min(group[at], group[other])
@@ -339,25 +339,15 @@ def near_groups(
     return [those for those in groups if len(those) > 1]
 
 
-def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
-    """Whether the law would let one of two lines go for the other, and they were not said in one breath."""
-    if set(one.origin).intersection(other.origin):
-        return False
-    new, old = (one, other) if law.is_newer(one, other, view.entry) else (other, one)
-    move = claim(old.seq, new.seq, "superseded")
-    reason = law.archive_refusal(move, old, view.entry(new.seq), view.entry, same=is_repetition)
-    return reason is None or reason.code in ASKED
-
-
 def _outdated(
     groups: Sequence[Sequence[Data]], incoming: Collection[int], view: View, asker: Asker
 ) -> tuple[list[Move], Sequence[Reason]]:
-    shown = {of.seq_of(fact["id"]) for facts in groups for fact in facts}
+    shown = {seq_of(fact["id"]) for facts in groups for fact in facts}
 
     def read(data: Data, wrong: list[Reason]) -> list[Move]:
         claims: list[Move] = []
         for item in data["superseded"]:
-            old, new = of.seq_of(item["old"]), of.seq_of(item["new"])
+            old, new = seq_of(item["old"]), seq_of(item["new"])
             if old is None or old not in shown:
                 wrong.append(Reason("UNKNOWN", (), item["old"][:20]))
             elif new is None or new not in shown or new == old:
@@ -384,8 +374,18 @@ def allowed(
     left = {move.seq: move for move in claims}
     lines = sorted({*run, *left})
     withheld: list[Withheld] = []
+
+    def followed(move: Move) -> Move:
+        """Return a claim with the survivor at the end of its chain; in a circle one that goes as well."""
+        seen = {move.seq}
+        while move.by is not None and move.by in left and move.by not in seen:
+            seen.add(move.by)
+            step = left[move.by]
+            move = replace(move, by=step.by, why=step.why if move.why == "duplicate" else move.why)
+        return move
+
     while True:
-        final = {seq: _followed(move, left) for seq, move in left.items()}
+        final = {seq: followed(move) for seq, move in left.items()}
         moves = tuple(final.get(seq) or Move(seq, f"{TOPICS}x") for seq in lines)
         verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_repetition)
         if not verdict.withheld:
@@ -396,13 +396,3 @@ def allowed(
         for item in alone or verdict.withheld:
             withheld.append(item)
             del left[item.move.seq]
-
-
-def _followed(move: Move, claims: Mapping[int, Move]) -> Move:
-    """A claim with the survivor at the end of its chain; in a circle one that goes as well."""
-    seen = {move.seq}
-    while move.by is not None and move.by in claims and move.by not in seen:
-        seen.add(move.by)
-        step = claims[move.by]
-        move = replace(move, by=step.by, why=step.why if move.why == "duplicate" else move.why)
-    return move

@@ -22,7 +22,7 @@ so does one that gives no answer of use: its turns are asked about in halves.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -35,7 +35,7 @@ from infinimem.llm.base import CUT, LLM, Failure, in_order
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, shown, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, normalised, one_line
-from infinimem.model import CURRENT, Evidence, Finding, Located, Move, NewEntry, Plan, Reason
+from infinimem.model import CURRENT, Evidence, Finding, Located, NewEntry, Plan, Reason
 from infinimem.settings import Settings
 from infinimem.store.spec import INSTRUCTIONS, PREFERENCES, STANDING, TOPICS
 from infinimem.store.view import View
@@ -44,7 +44,7 @@ from infinimem.strategies.infini import documents
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.plan import Planner, Route, compare, near, open_documents, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
-from infinimem.strategies.infini.topics import heading_of, movable, seqs_of
+from infinimem.strategies.infini.topics import heading_of, movable
 from infinimem.strategies.readers.pipeline import (
     READERS,
     Trace,
@@ -53,7 +53,7 @@ from infinimem.strategies.readers.pipeline import (
     collect,
     with_beside,
 )
-from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, unreadable
+from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, named, said_before, unreadable
 from infinimem.terms import query_terms
 
 PORTION = 4
@@ -97,6 +97,24 @@ EXTRACT_ALONE = replace(EXTRACT, variables=EXTRACT.variables - {"topics"})
 """The same without topics, which are named later."""
 
 
+def _reporting(method: Callable[..., Plans]) -> Callable[..., Plans]:
+    """Let plans say what is to be said of the way to each; replies that are left come alone."""
+
+    def reporting(self: Infini, *args: Any, **others: Any) -> Plans:
+        plans = method(self, *args, **others)
+        try:
+            plan = next(plans)
+            while True:
+                plan = plans.send((yield self._asker.close(plan)))
+        except (StopIteration, ModelError) as end:
+            if left := self._asker.close(Plan()).rejected:
+                yield Plan(rejected=left)
+            if isinstance(end, ModelError):
+                raise
+
+    return reporting
+
+
 class Infini:
     """The strategy (strategies/base.py)."""
 
@@ -111,30 +129,17 @@ class Infini:
     def _asker(self) -> of.Account:
         return of.Account(self.llm)
 
+    @_reporting
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Draw entries from evidence lines, a plan for each unit (settings.infini.feed)."""
-        yield from self._reporting(extract(view, new, self._asker))
+        yield from extract(view, new, self._asker)
 
+    @_reporting
     def tick(self, view: View, event: Event) -> Plans:
         """Consolidate if the buffer is large or stale, or because someone asked; then split and merge.
 
         A plan that is refused is followed once by one that asks no model.
         """
-        yield from self._reporting(self._tick(view, event))
-
-    def _reporting(self, plans: Plans) -> Plans:
-        """The plans, each with what is to be said of the way to it; replies that are left come alone."""
-        try:
-            plan = next(plans)
-            while True:
-                plan = plans.send((yield self._asker.close(plan)))
-        except (StopIteration, ModelError) as end:
-            if left := self._asker.close(Plan()).rejected:
-                yield Plan(rejected=left)
-            if isinstance(end, ModelError):
-                raise
-
-    def _tick(self, view: View, event: Event) -> Plans:
         # staleness is looked at before new entries come in; the released code fires above the threshold of
         # equation 1, not at it
         is_stale = event == "append" and view.buffer_age >= self.own.stale_seconds
@@ -150,9 +155,17 @@ class Infini:
             if waiting := len(places) - count:
                 self._asker.note(f"{waiting} lines wait in CURRENT: too many for one go")
             outcome = yield plan
-            if isinstance(outcome, Rejected):
+            if isinstance(
+                outcome, Rejected
+            ):  # then to the nearest documents; what one replaced goes if it may
+                why, view = outcome.reasons, outcome.view
                 seqs = {place.seq for place in places[:count]}
-                outcome = yield self.fallback(outcome.view, seqs, plan.moves, outcome.reasons)
+                left = [place for place in movable(view.buffer, view) if place.seq in seqs]
+                grouped, there = of.sections(left, of.unsorted(view)), {place.seq for place in left}
+                routes = Planner(view, self._asker, asks=False).route(grouped)
+                self._asker.note(*(f"refused: {one}; lines went to the nearest documents" for one in why))
+                gone = [move for move in plan.moves if move.archives and {move.by, move.seq} <= there]
+                outcome = yield documents.write("consolidate", routes, gone, view, self._asker, asks=False)
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
@@ -180,23 +193,9 @@ class Infini:
         claims = compare(fresh, {place.seq: place.entry for place in pool}, view, self._asker)
         return documents.write("consolidate", routes, claims, view, self._asker)
 
-    def fallback(
-        self, view: View, seqs: Collection[int], moves: Sequence[Move], reasons: Sequence[Reason]
-    ) -> Plan:
-        """Plan to bring these lines to the nearest documents; what one replaced goes if the law lets it."""
-        places = [place for place in movable(view.buffer, view) if place.seq in seqs]
-        there = {place.seq for place in places}
-        grouped = of.sections(places, of.unsorted(view))
-        routes = Planner(view, self._asker, asks=False).route(grouped)
-        self._asker.note(*(f"refused: {reason}; lines went to the nearest documents" for reason in reasons))
-        gone = [move for move in moves if move.archives and {move.by, move.seq} <= there]
-        return documents.write("consolidate", routes, gone, view, self._asker, asks=False)
-
+    @_reporting
     def rebuild(self, view: View) -> Plans:
         """Lay every document out again and describe it anew; no line leaves its document."""
-        yield from self._reporting(self._rebuild(view))
-
-    def _rebuild(self, view: View) -> Plans:
         for row in view.catalog(folder=TOPICS):
             if documents.may_change(row.id, view):
                 route = Route(row.id, of.title_of(row.id, view), ())
@@ -255,14 +254,19 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     portions = [unit for group in groups for unit in tokens.packed(group, settings.chunk_tokens, size)]
     in_vain = 0
     while portions and in_vain < IN_VAIN:
-        titles = _topic_titles(view, portions[0]) if settings.grouping == "extract" else None
+        titles: list[str] | None = None
+        if settings.grouping == "extract":  # documents', of very many the nearest, and CURRENT's
+            ids = [*view.derived(open_documents)]
+            if len(ids) > settings.planner_docs:
+                ids = [row.id for row in near(view, (place.entry for place in portions[0]))]
+            there = (of.title_of(name, view) for name in sorted(ids))
+            titles = [*dict.fromkeys(filter(None, [*there, *map(heading_of, view.buffer.entries)]))]
         begun = titles != [] or view.buffer.entries  # else each would make up titles of its own
         side_by_side = [
             _Unit(view, unit, titles, Asker(asker.llm)) for unit in portions[: few if begun else 1]
         ]
         portions = portions[len(side_by_side) :]
-        plans = in_order(_Unit.attempt, side_by_side, few)
-        for unit, plan in zip(side_by_side, plans, strict=True):
+        for unit, plan in zip(side_by_side, in_order(_Unit.plan, side_by_side, few), strict=True):
             asker.take(unit.asker)
             if isinstance(plan, ModelError):
                 raise plan
@@ -275,19 +279,6 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
-
-
-def _topic_titles(view: View, new: Sequence[Located]) -> list[str]:
-    """Return the titles that a model is told: documents', of very many the nearest, and CURRENT's."""
-    ids = [*view.derived(open_documents)]
-    if len(ids) > view.settings.of(InfiniSettings).planner_docs:
-        ids = [row.id for row in near(view, (place.entry for place in new))]
-    waiting = (heading_of(place) for place in view.buffer.entries)
-    titles = dict.fromkeys([*(of.title_of(name, view) for name in sorted(ids)), *waiting])
-    return [title for title in titles if title]
-
-
-# ── one unit ────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -312,13 +303,7 @@ class _Unit:
     titles: Sequence[str] | None
     asker: Asker
 
-    def attempt(self) -> Plan | ModelError:
-        try:
-            return self._plan()
-        except ModelError as error:
-            return error
-
-    def _plan(self) -> Plan:
+    def plan(self) -> Plan | ModelError:
         """Ask about the unit, or about each part of a turn that is larger than a call."""
         limit = self.view.settings.of(InfiniSettings).chunk_tokens
         told = [place for place in self.turns if place.text.strip()]
@@ -329,11 +314,15 @@ class _Unit:
         entries: list[NewEntry] = []
         wrong: list[Reason] = []
         unanswered: dict[int, str] = {}
-        context = self._context()
+        before = said_before(self.view, self.turns[0], CONTEXT_TURNS)
+        context: Sequence[Row] = [shown_turn(place.entry, place.text) for place in before]
         in_a_row = 0
         while calls:
             turns = calls.pop(0)
-            drawn = self._ask(turns, context)
+            try:
+                drawn = self._ask(turns, context)
+            except ModelError as error:
+                return error
             in_a_row = in_a_row + 1 if drawn.failure else 0
             if in_a_row == HALVINGS:
                 calls, turns = [], [turn for some in (turns, *calls) for turn in some]
@@ -350,8 +339,7 @@ class _Unit:
             entries = [replace(entry, heading=entry.heading or untitled) for entry in entries]
         cited = {seq for entry in entries for seq in entry.origin}.union(unanswered)
         left = [turn.seq for turn in self.turns if turn.seq not in cited]
-        reasons = (reason for reason in wrong if reason.code in ("UNSUPPORTED", "NO_ORIGIN"))
-        refused = {seq for reason in reasons for seq in reason.seqs}
+        refused = {seq for one in wrong if one.code in ("UNSUPPORTED", "NO_ORIGIN") for seq in one.seqs}
         return Plan(
             adds=tuple(entries),
             empty=tuple(seq for seq in left if seq not in refused),
@@ -359,15 +347,6 @@ class _Unit:
             unanswered=unanswered,
             notes=tuple(one_line(clean_text(f"extract: {reason}")) for reason in wrong),
         )
-
-    def _context(self) -> list[Row]:
-        """The turns of the same session just before; not those that a model does not take, or may not see."""
-        first = self.turns[0]
-        if first.doc_id not in self.view:
-            return []
-        before = [place for place in self.view.document(first.doc_id).entries if place.seq < first.seq]
-        taken = (place for place in before[-CONTEXT_TURNS:] if place.seq not in self.view.tried)
-        return [shown_turn(place.entry, place.text) for place in taken]
 
     def _row(self, turn: Located) -> dict[str, str | None]:
         session = self.view.whole.document(turn.doc_id).header.values.get("session")
@@ -380,51 +359,50 @@ class _Unit:
         first = self._reply(turns, context, people, ())
         if first.failure in CUT and len(turns) > 1:
             return first
-        problems = first.mendable + ([] if first.failure else _left_out(turns, first))
-        if not problems:
-            return _settled(first, _Drawn())
-        known = self
-        if self.titles is not None:
-            known = replace(self, titles=[*dict.fromkeys([*self.titles, *_topics(first.entries)])])
-        concerned = _concerned(turns, first.mendable, problems) or turns
-        again = known._reply(concerned, context if concerned[0] == turns[0] else (), people, problems)
-        if again.failure:
-            return again if first.failure else _settled(first, _Drawn())
-        return _settled(_Drawn() if first.failure else first, again)
+        problems, again = first.mendable + ([] if first.failure else _left_out(turns, first)), _Drawn()
+        if problems:
+            titles = None if self.titles is None else [*self.titles, *_topics(first.entries)]
+            known = replace(self, titles=titles and [*dict.fromkeys(titles)])
+            told, bad = ({seq for r in some for seq in r.seqs} for some in (problems, first.mendable))
+            concerned = [  # with the turns that explain those of which something was wrong
+                turn
+                for at, turn in enumerate(turns)
+                if turn.seq in told or any(one.seq in bad for one in turns[at : at + CONTEXT_TURNS + 1])
+            ]
+            before = context if turns[0] in (concerned or turns) else ()
+            again = known._reply(concerned or turns, before, people, problems)
+        if again.failure and first.failure:
+            return again
+        return _settled(_Drawn() if first.failure else first, _Drawn() if again.failure else again)
 
     def _reply(
-        self,
-        turns: Sequence[Located],
-        context: Sequence[Row],
-        people: Sequence[str],
-        problems: Iterable[Reason],
+        self, turns: Sequence[Located], context: Sequence[Row], people: Sequence[str], mend: Iterable[Reason]
     ) -> _Drawn:
         told, day = [], ""
         for row in map(self._row, turns):  # the day only where it changes
             before, day = day, (row["time"] or "")[:10]
             line = shown({**row, "time": None if day == before else day})
             told.append({**row, "told": [part.strip() for part in line.split("\n")]})
-        asked = {"turns": told, "context": context, "problems": [*map(str, problems)]}
+        asked = {"turns": told, "context": context, "problems": [*map(str, mend)]}
         topics = {} if self.titles is None else {"topics": self.titles}
         reply = self.asker.complete(EXTRACT if topics else EXTRACT_ALONE, {**asked, **topics})
         if reply.data is None:
             return _Drawn(wrong=[unreadable(reply)], failure=reply.failure or "EMPTY")
         known = {normalised(title): title for title in self.titles or ()}
         by_seq, heading = {turn.seq: turn for turn in turns}, ""
-        entries, wrong = list[NewEntry](), list[Reason]()
-        unknown = list[str]()
+        entries, wrong, unknown = list[NewEntry](), list[Reason](), list[str]()
         for item in reply.data["entries"]:
-            unknown += [name[:20] for name in item["from"] if not seqs_of([name], by_seq)]
+            unknown += [name[:20] for name in item["from"] if not named([name], by_seq)]
             if self.titles is not None and (topic := item.get("topic")):
                 title = of.clean_title(topic)
                 heading = known.setdefault(normalised(title), title) if title else ""
             entry = _read(item, by_seq, people, heading)
             if isinstance(entry, Reason):
                 wrong.append(entry)
-                continue
-            entries.append(entry)
-            if entry.when is None and (when := (item.get("when") or "").strip()):
-                wrong.append(Reason(VAGUE, entry.origin, when[:40]))
+            else:
+                entries.append(entry)
+                if entry.when is None and (when := (item.get("when") or "").strip()):
+                    wrong.append(Reason(VAGUE, entry.origin, when[:40]))
         wrong += (Reason("TWO_FACTS", one.origin, one.text[:80]) for one in entries if _joins_facts(one))
         if unknown:
             wrong.insert(0, Reason("UNKNOWN", (), ", ".join(unknown[:10])))
@@ -444,33 +422,16 @@ def _left_out(turns: Sequence[Located], drawn: _Drawn) -> list[Reason]:
     done |= {seq for reason in drawn.mendable for seq in reason.seqs}
     known = {term for entry in drawn.entries for term in query_terms(entry.text)}
     rest = (turn for turn in turns if turn.seq not in done)
-    left = [turn.seq for turn in rest if len(set(query_terms(turn.text)) - known) >= TELLING]
-    return (
-        [Reason("LEFT_OUT", tuple(left))] if left and (drawn.mendable or 2 * len(left) > len(turns)) else []
-    )
-
-
-def _concerned(
-    turns: Sequence[Located], wrong: Iterable[Reason], problems: Iterable[Reason]
-) -> list[Located]:
-    """The turns of some problems, with the turns that explain those of which something was wrong."""
-    named, mended = ({seq for reason in some for seq in reason.seqs} for some in (problems, wrong))
-    return [
-        turn
-        for at, turn in enumerate(turns)
-        if turn.seq in named or any(later.seq in mended for later in turns[at : at + CONTEXT_TURNS + 1])
-    ]
+    left = tuple(turn.seq for turn in rest if len(set(query_terms(turn.text)) - known) >= TELLING)
+    return [Reason("LEFT_OUT", left)] if left and (drawn.mendable or 2 * len(left) > len(turns)) else []
 
 
 def _settled(first: _Drawn, again: _Drawn) -> _Drawn:
     """Return two replies as one: what the second mends is gone from the first."""
     mended = {seq for entry in again.entries for seq in entry.origin}
     texts = {entry.text for entry in again.entries}
-    stands = [
-        entry
-        for entry in first.entries
-        if entry.text not in texts and not (_joins_facts(entry) and mended.intersection(entry.origin))
-    ]
+    old = (one for one in first.entries if one.text not in texts)
+    stands = (one for one in old if not (_joins_facts(one) and mended.intersection(one.origin)))
     entries = sorted([*stands, *again.entries], key=lambda entry: max(entry.origin))
     heading = ""
     for at, entry in enumerate(entries):
@@ -483,12 +444,9 @@ def _settled(first: _Drawn, again: _Drawn) -> _Drawn:
     return _Drawn(entries, list(dict.fromkeys(wrong)))
 
 
-# ── one reply ───────────────────────────────────────────────────────────────────────────────────
-
-
 def _read(item: Data, turns: Mapping[int, Located], people: Sequence[str], heading: str) -> NewEntry | Reason:
     text = one_line(clean_text(item["text"])).strip()
-    origin = [turns[seq] for seq in dict.fromkeys(seqs_of(item["from"], turns))]
+    origin = [turns[seq] for seq in named(item["from"], turns)]
     seqs = tuple(turn.seq for turn in origin)
     if not text or not origin:
         return Reason("NO_ORIGIN" if text else "EMPTY_TEXT", seqs, text[:80])

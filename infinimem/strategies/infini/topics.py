@@ -18,8 +18,8 @@ from infinimem.markdown.document import Document, plain_title
 from infinimem.model import CURRENT, Entry, Located, Plan, Reason, Withheld
 from infinimem.store.lines import ALIAS, STEM, fold
 from infinimem.store.spec import TOPICS, is_device, slug
-from infinimem.store.view import View, whole
-from infinimem.strategies.records.asking import Asker, Data, bare
+from infinimem.store.view import View
+from infinimem.strategies.records.asking import Asker, Data, seq_of
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""
@@ -33,9 +33,6 @@ class Topic:
     title: str
     entries: tuple[Entry, ...]
     given: bool = False
-
-
-# ── asking ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class Account(Asker):
@@ -94,16 +91,6 @@ def _placed(items: Iterable[Data], known: Collection[int]) -> tuple[list[Data], 
     return placed, reasons + ([Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else [])
 
 
-def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:
-    """The ids that are seqs in `known`, in their order."""
-    return [seq for seq in map(seq_of, ids) if seq is not None and seq in known]
-
-
-def seq_of(name: str) -> int | None:
-    """The seq that an id stands for."""
-    return whole(bare(name))
-
-
 # ── wording ─────────────────────────────────────────────────────────────────────────────────────
 
 _SPACE = re.compile(r"[^\S\n]+")
@@ -154,7 +141,12 @@ def cut(text: str, limit: int) -> list[str]:
 
 def fact(entry: Entry) -> dict[str, str | None]:
     """An entry as data (llm/tasks.py, shape `fact`), with speaker, `when` and label where it has them."""
-    told = {"id": str(entry.seq), "time": entry.time, "source": entry.source, "text": entry.text}
+    told = {
+        "id": str(entry.seq),
+        "time": entry.known_time or None,
+        "source": entry.source,
+        "text": entry.text,
+    }
     return told | {key: entry.fields[key] for key in ("speaker", "when", "label") if key in entry.fields}
 
 

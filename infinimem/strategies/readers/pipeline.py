@@ -84,6 +84,9 @@ Call = Mapping[str, Any]
 def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Evidence:
     """Return evidence for an answer, within a budget of tokens; UsageError for a reader that is none.
 
+    The newest entries of CURRENT, where the strategy has one, get up to a quarter of what is shown at first;
+    what belongs beside all that may go beyond it.
+
     Where a question asks for the order of things, or for a summary, that is their course, whoever reads, but
     for the paper's agent.
     """
@@ -96,7 +99,12 @@ def collect(llm: LLM, view: View, question: str, reader: str, budget: int) -> Ev
         return arc(view, question, min(COURSE, budget - budget // 8))
     request = _Request(llm, view, question, first, Trace())
     found = _READERS[reader](request)
-    return request.trace.evidence(_assembled(request, found, budget))
+    kept = view.spec.buffer is not None and CURRENT in view
+    newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
+    newest = newest[: -RECENT - 1 : -1]
+    room = min(first // 4, size(newest))
+    best = with_beside(view, question, pack(found, first - room), budget - room)
+    return request.trace.evidence(pack([*best, *pack(newest, room)], budget))
 
 
 def arc(view: View, question: str, budget: int) -> Evidence:
@@ -196,22 +204,6 @@ def _bodies(request: _Request, doc_ids: Iterable[str], budget: int) -> list[Retr
             parts = [shown(view, doc_id, block.start_line, block.end_line) for block in blocks]
             found += pack(searcher(view).order(request.question, parts), left)
     return [item for item in found if item.text.strip()]
-
-
-def _assembled(request: _Request, items: list[Retrieved], budget: int) -> list[Retrieved]:
-    """What the answer is read from: the items, best first, then the newest entries of CURRENT, where the
-    strategy has one, which get up to a quarter of the request's budget; what belongs beside them may go
-    beyond that."""
-    view, first = request.view, request.budget
-    kept = view.spec.buffer is not None and CURRENT in view
-    newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
-    newest = newest[: -RECENT - 1 : -1]
-    room = min(first // 4, size(newest))
-    found = with_beside(view, request.question, pack(items, first - room), budget - room)
-    return pack([*found, *pack(newest, room)], budget)
-
-
-# ── searching on ────────────────────────────────────────────────────────────────────────────────
 
 
 def search(view: View, question: str, reader: str) -> Search | None:
@@ -388,9 +380,6 @@ def _told(call: Call, result: Result, kept: int, count: int) -> list[str]:
     return [f"{_asked(call)}: {new}", *more, *result.get("notes", ())]
 
 
-# ── packing a budget ────────────────────────────────────────────────────────────────────────────
-
-
 def best_that_fit(ranked: Callable[[int], Sequence[Retrieved]], budget: int) -> list[Retrieved]:
     """The best pieces that fit, as many being ranked as it takes to spend the budget."""
     items = ranked(RANKED)
@@ -399,9 +388,7 @@ def best_that_fit(ranked: Callable[[int], Sequence[Retrieved]], budget: int) -> 
     return pack(ranked(MOST), budget) if more else packed
 
 
-def pack(
-    items: Iterable[Retrieved], budget: int, count: Callable[[str], int] = tokens.count
-) -> list[Retrieved]:
+def pack(items: Iterable[Retrieved], budget: int) -> list[Retrieved]:
     """Return the best items that fit, in their order, without lines that an earlier piece already shows."""
     packed: list[Retrieved] = []
     left = budget
@@ -413,10 +400,9 @@ def pack(
             for taken in packed
         ):
             continue
-        size = count(item.text)
-        if size <= left:
+        if (length := tokens.count(item.text)) <= left:
             packed.append(item)
-            left -= size
+            left -= length
     return packed
 
 
@@ -484,9 +470,6 @@ def superseded(view: View, items: Iterable[Retrieved], room: int) -> dict[int, l
     for line in pack(lines, room):
         found.setdefault(replaced_by(line.headings), []).append(line)
     return found
-
-
-# ── the trace ───────────────────────────────────────────────────────────────────────────────────
 
 
 class Trace:

@@ -79,9 +79,6 @@ def shown(view: View, doc_id: str, start: int = 1, end: int | None = None) -> Re
     )
 
 
-# ── partitions ──────────────────────────────────────────────────────────────────────────────────
-
-
 class _Partitions:
     """Heading blocks, and turns that no entry cites yet: document, first and last line as that is shown."""
 

@@ -29,7 +29,7 @@ from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.model import AGAIN, Candidate, Evidence, Located, Plan
 from infinimem.settings import Settings
 from infinimem.spec import Kind, StrategySpec
-from infinimem.store.records import stem
+from infinimem.store.records import held_by, stem
 from infinimem.store.view import View, whole
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import FIRST, near, pack
@@ -37,16 +37,17 @@ from infinimem.strategies.recmem.spec import FACTS_MAX, K_OLD, SPEC, RecmemSetti
 from infinimem.strategies.records.asking import (
     Asker,
     Data,
+    add_facts,
     bare,
     ends_exchange,
     named,
     narrated,
     narrative,
-    new_facts,
+    shown_facts,
     shown_turns,
 )
 from infinimem.strategies.records.record import Link, Record, Ref, fits, number_of, record_id
-from infinimem.strategies.records.record_store import Loaded, RecordStore, SharedDict, VectorIndex
+from infinimem.strategies.records.record_store import Loaded, RecordStore, VectorIndex, differing
 from infinimem.strategies.records.strategy import RecordSearch, RecordStrategy, by_kind, edited, run
 from infinimem.terms import DAYS, MONTHS
 
@@ -116,7 +117,7 @@ class RecMem(RecordStrategy):
         if event == "consolidate":
             units = view.derived(Exchanges.of)
             upto = view.max_seq if view.upto is None else view.upto
-            names = [name for name in units.open() if units.records[name].turns[-1] <= upto]
+            names = units.in_order(name for name in units.visible if units.records[name].turns[-1] <= upto)
             attend = self._attending(view, [name for name in names if name not in units.waiting])
             yield from run(view, [partial(attend, name) for name in names])
 
@@ -131,7 +132,7 @@ class RecMem(RecordStrategy):
             if not asks or (name in alone and not view.tried):
                 return None
             with self.held(view, writing=True) as known:
-                if not known.units.is_open(name):
+                if name not in known.units.visible:
                     return None
                 turns = known.units.said([name])
                 seqs = {turn.seq for turn in turns}
@@ -158,7 +159,7 @@ class RecMem(RecordStrategy):
         """The open exchanges that may make a cluster, in whatever order they are looked at."""
         theta, others = self._theta(view), max(self.own.theta_count - 1, 0)
         with self.held(view) as known:
-            close = known.near.neighbours(known.units.open(), others)
+            close = known.near.neighbours(known.units.in_order(known.units.visible), others)
         return [
             name
             for name, found in close.items()
@@ -184,13 +185,10 @@ class RecMem(RecordStrategy):
 
     def status(self, view: View) -> Mapping[str, Any]:
         units, records = view.derived(Exchanges.of), view.derived(RecordStore.load)
-        raw, merged = len(units.open()), sum(map(merges, records.records.values()))
+        raw, merged = len(units.visible), sum(map(merges, records.records.values()))
         consolidated = max(len(units) - raw - merged, 0)
         told = {"exchanges": len(units), "raw": raw, "merged": merged, "consolidated": consolidated}
         return {**told, **by_kind(records)}
-
-
-# ── one exchange ────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass
@@ -218,7 +216,10 @@ class Attention:
         """Merge first, then what recurs (section 3.3); it joins no episode of `without`. Return the op."""
         if self._merge(without):
             return "merge"
-        if not self.asker.failure and (others := self._recurs()):
+        least = self.own.theta_count  # Eq. 5: with it, of the open exchanges before it in which it recurs
+        nearest = self.held.near.nearest(self.row, 2 * least, (OPEN,), without=self.unheard)
+        others = [other for other, cosine in nearest if cosine >= self.theta]
+        if not self.asker.failure and others and len(others) + 1 >= least:
             self._cluster(others)
         return "consolidate"
 
@@ -242,13 +243,6 @@ class Attention:
             self._refine({new.id: self.turns})
         return True
 
-    def _recurs(self) -> list[str]:
-        """Eq. 5: the open exchanges before it in which it recurs; none if with it they are too few."""
-        least = self.own.theta_count
-        nearest = self.held.near.nearest(self.row, 2 * least, (OPEN,), without=self.unheard)
-        close = [other for other, cosine in nearest if cosine >= self.theta]
-        return close if len(close) + 1 >= least else []
-
     def _cluster(self, others: Sequence[str]) -> None:
         """Eq. 7: episodes of the exchange and those in which it recurs, and their facts; of the nearer half
         of them, where all do not fit. An archived one without text names what the model leaves out."""
@@ -260,22 +254,20 @@ class Attention:
             if self.asker.failure in CUT and len(others) > 1:
                 self._cluster(others[: len(others) // 2])
             return
-        fresh: dict[str, Sequence[Located]] = {}
+        of_turn = {turn.seq: units.of_turn[turn.seq] for turn in cluster}
+        episodes = list[tuple[str, Collection[str]]]()
         for row in data["episodes"]:
-            names = {units.of_turn[seq] for seq in named(row["from"], (turn.seq for turn in cluster))} & left
+            names = {of_turn[seq] for seq in named(row["from"], of_turn)} & left
             if names and (text := narrative(row["text"])):
-                fresh |= self._episode(text, names)
+                episodes.append((text, names))
                 left -= names
-        if left:
-            self._episode("", left)
+        fresh = dict[str, Sequence[Located]]()
+        for text, those in (*episodes, *([("", left)] if left else [])):
+            turns = units.said(those)
+            name = self.after.new_id(EPISODE.prefix, number_of(self.name)[0])
+            self.after.put(narrated(self.after, name, text, (Ref(turn.seq) for turn in turns)))
+            fresh |= {name: turns} if text else {}
         self._refine(fresh)
-
-    def _episode(self, text: str, names: Collection[str]) -> dict[str, Sequence[Located]]:
-        """Put a new episode of exchanges; its name, and their turns."""
-        turns = self.held.units.said(names)
-        name = self.after.new_id(EPISODE.prefix, number_of(self.name)[0])
-        self.after.put(narrated(self.after, name, text, (Ref(turn.seq) for turn in turns)))
-        return {name: turns}
 
     def _refine(self, fresh: Mapping[str, Sequence[Located]]) -> None:
         """Eq. 8 and 9: the facts that episodes leave out of the turns that are new to each, side by side."""
@@ -287,21 +279,19 @@ class Attention:
             known[name] = {f"f{at}": store.records[fact] for at, (fact, _) in enumerate(nearest, 1)}
 
         def ask(name: str) -> Data | None:
-            rows = [{"id": id_, "time": one.time, "text": one.summary} for id_, one in known[name].items()]
             text = store.records[name].prose if own.refine == "episode" else ""
-            return self.asker.ask(REFINE, episode=text, turns=shown_turns(fresh[name]), facts=rows)
+            facts = shown_facts(known[name].values(), "f")
+            return self.asker.ask(REFINE, episode=text, turns=shown_turns(fresh[name]), facts=facts)
 
+        put = partial(add_facts, store, FACT.prefix, number_of(self.name)[0])
         for episode, data in zip(fresh, in_order(ask, [*fresh], own.workers), strict=True):
-            old = known[episode]
-            rows = data["facts"] if data else ()
-            for row, text, refs in new_facts(rows, fresh[episode], old.values(), FACTS_MAX):
-                name = store.new_id(FACT.prefix, number_of(self.name)[0])
-                aux = [("type", row["type"])] if row["type"] in TYPES else []
-                store.put(narrated(store, name, text, refs, aux))
-                store.link(name, Link(SOURCE, episode))
+            rows, old = data["facts"] if data else (), known[episode]
+            for fact, row in put(Link(SOURCE, episode), rows, fresh[episode], old.values(), FACTS_MAX):
+                if row["type"] in TYPES:
+                    store.put(replace(fact, aux=(("type", row["type"]), *fact.aux)))
                 gone = old.get(bare(row["replaces"] or ""))
                 if own.supersede and gone and not gone.pinned and gone.id in store.visible:
-                    store.link(name, Link(VERSION, gone.id))
+                    store.link(fact.id, Link(VERSION, gone.id))
                     store.archive(gone.id)
 
 
@@ -350,25 +340,24 @@ class TierSearch(RecordSearch[RecmemSettings]):
 
     def _tiers(self) -> Mapping[str, Sequence[Candidate]]:
         """K_epi, K_sub and K_sem, of facts twice as many as episodes unless they are counted apart."""
-        own = self.own
+        own, held = self.own, self.held
+        shown = (OPEN, HELD) if own.units == "all" else (OPEN,)
+        if self.by_vectors:
+            best = held.near.nearest(self.row, own.k_sub, shown)
+            exchanges = [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in best]
+        else:
+            found: dict[str, float] = {}
+            for seq, score in self.turn_scores.items():
+                name = held.units.of_turn.get(seq)
+                if name and held.units.records[name].folder in shown:
+                    found.setdefault(name, score)
+            exchanges = [Candidate(name, {"words": score}, score) for name, score in found.items()]
         tiers = {
             "episodes": self.nearest(EPISODE.folder, own.k_epi),
-            "exchanges": self._exchanges(own.k_sub),
+            "exchanges": exchanges[: own.k_sub],
             "facts": self.nearest(FACT.folder, own.k_sem if own.k_sem >= 0 else 2 * own.k_epi),
         }
         return {tier: self.note(tier, best) for tier, best in tiers.items()}
-
-    def _exchanges(self, count: int) -> list[Candidate]:
-        held, everything = self.held, self.own.units == "all"
-        if self.by_vectors:
-            best = held.near.nearest(self.row, count, (OPEN, HELD) if everything else (OPEN,))
-            return [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in best]
-        found: dict[str, float] = {}
-        for seq, score in self.turn_scores.items():
-            name = held.units.of_turn.get(seq)
-            if name and (everything or held.units.is_open(name)):
-                found.setdefault(name, score)
-        return [Candidate(name, {"words": score}, score) for name, score in [*found.items()][:count]]
 
     def _ranked(self, tiers: Mapping[str, Sequence[Candidate]]) -> list[Candidate]:
         """The turns that the tiers show, best first, by the best of what shows them.
@@ -420,6 +409,10 @@ class Exchange(Record):
     def text(self) -> str:
         return self.summary
 
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        return tuple(ref.seq for ref in self.refs)
+
 
 def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[list[Located], int]]:
     """Turns of a session as exchanges, each with the turn of the session that ended it, or `GOES_ON`: before
@@ -441,14 +434,11 @@ class Exchanges(RecordStore):
 
     def __init__(self, view: View) -> None:
         super().__init__(view)
-        self.files = RecordStore(view)
-        """The records that stand in files."""
-        self.records: SharedDict[str, Exchange]  # type: ignore[assignment]
-        self.of_turn: SharedDict[int, str] = SharedDict()
+        self.records: dict[str, Exchange]  # type: ignore[assignment]
+        self.of_turn: dict[int, str] = {}
         """The exchange of each turn."""
         self.waiting: set[str] = set()
         """Open ones that go on, or that were not looked at since they ended."""
-        self._by_session: SharedDict[str, tuple[str, ...]] = SharedDict()
         self._starts: Sequence[int] = ()
         """The first turn of each session, ascending."""
 
@@ -460,54 +450,35 @@ class Exchanges(RecordStore):
         behind all others."""
         if known is None or changed is None:
             known, changed = cls(view), view.ids("evidence")
-        sessions = {doc_id for doc_id in changed if view.group(doc_id) == "evidence"}
+        sessions = sorted(doc_id for doc_id in changed if view.group(doc_id) == "evidence")
         if not all(known._grew(view, doc_id) for doc_id in sessions):
             return cls.of(view)
-        new = known.copy()
-        new.view, new.files = view.bare(), view.derived(RecordStore.load)
-        last = max(known._starts[-1:], default=0)
-        begun = sorted(first for doc_id in sessions if (first := _first(view, doc_id)) > last)
-        new._starts = [*known._starts, *begun]
-        for doc_id in sorted(sessions):
-            new._settle(view, doc_id)
-        files = [doc_id for doc_id in changed if doc_id.startswith(SPEC.record_folders)]
-        renamed = {seq for one in (known.files, new.files) for name in files for seq in one.turns_in(name)}
-        for name in sorted({new.of_turn[seq] for seq in renamed if seq in new.of_turn}):
-            unit = new.records[name]
-            turns = [turn for turn in map(new.turn, unit.turns) if turn]
-            held = view.lines.cited_by(EPISODE.prefix, unit.turns[0], unit.turns[-1])
-            if len(turns) == len(unit.turns):
-                new.records[name] = _unit(turns, unit.by, held)
-        unread, moved = {GOES_ON, *view.lines.waiting()}, new.records.changed(known.records)
-        units = (new.records[name] for name in new.waiting | moved if new.is_open(name))
-        new.waiting = {unit.id for unit in units if new.ended_by(unit.id) in unread}
+        new, last = known.copy(), max(known._starts[-1:], default=0)
+        new.view, files = view.bare(), view.derived(RecordStore.load)
+        new._starts = [*known._starts, *sorted(at for one in sessions if (at := _first(view, one)) > last)]
+        held = {ref.seq for one in files.records.values() if one.kind is EPISODE for ref in one.refs}
+        lost = (name for name in files.unread if SPEC.kind_of(stem(name)) is EPISODE)
+        held.update(*map(held_by, map(view.document, lost)))
+        for doc_id in sessions:
+            for unit in (_unit(*one, held) for one in split(_turns(view, doc_id), new._starts)):
+                new.of_turn.update(dict.fromkeys(unit.turns, unit.id))
+                new._set(unit.id, unit)
+        told = any(doc_id.startswith(SPEC.record_folders) for doc_id in changed)
+        for unit in [*new.records.values()] if told else ():
+            if (unit.seqs if unit.visible else ()) != tuple(seq for seq in unit.turns if seq not in held):
+                turns = [turn for turn in map(new.turn, unit.turns) if turn]
+                new._set(unit.id, _unit(turns, unit.by, held) if len(turns) == len(unit.turns) else unit)
+        unread, moved = {GOES_ON, *view.lines.waiting()}, differing(known.records, new.records)
+        open_ones = new.waiting.union(moved) & new.visible
+        new.waiting = {name for name in open_ones if new.ended_by(name) in unread}
         return new
 
     def _grew(self, view: View, doc_id: str) -> bool:
         """Whether a session is new and begins last, or its turns are those that it had and further ones."""
-        had = [seq for name in self._by_session.get(doc_id, ()) for seq in self.records[name].turns]
+        had = sorted(seq for name in self.of_session(doc_id) for seq in self.records[name].turns)
         now, first = [turn.seq for turn in _turns(view, doc_id)], _first(view, doc_id)
         in_order = bool(had) or not first or first > max(self._starts[-1:], default=0)
         return in_order and now[: len(had)] == had and self.of_turn.keys().isdisjoint(now[len(had) :])
-
-    def _settle(self, view: View, doc_id: str) -> None:
-        """Let the exchanges of a session be as they are now."""
-        turns = _turns(view, doc_id)
-        held = view.lines.cited_by(EPISODE.prefix, turns[0].seq, turns[-1].seq, doc_id) if turns else ()
-        units = [_unit(*one, held) for one in split(turns, self._starts)]
-        for unit in units:
-            self.of_turn.update(dict.fromkeys(unit.turns, unit.id))
-            self.records[unit.id] = unit
-        if units:
-            self._by_session[doc_id] = tuple(unit.id for unit in units)
-
-    def is_open(self, name: str) -> bool:
-        """Whether there is such an exchange, and no episode holds all of it."""
-        return name in self.records and self.records[name].visible
-
-    def open(self) -> list[str]:
-        """All that are in no episode, in the order in which they end."""
-        return self.in_order(name for name, unit in self.records.items() if unit.visible)
 
     def ended_by(self, name: str) -> int:
         """The turn that ended an exchange, of its session or the first of another; or `GOES_ON`."""
@@ -547,6 +518,7 @@ def _unit(turns: Sequence[Located], by: int, held: Collection[int]) -> Exchange:
         UNITS,
         "\n".join(f"{who}: {text}" for who, text in rows),
         time=turns[-1].entry.time,
+        session=turns[0].doc_id,
         refs=tuple(Ref(turn.seq) for turn in left or turns),
         visible=bool(left),
         turns=tuple(turn.seq for turn in turns),

@@ -12,10 +12,9 @@ xMemory, section 3.2 (blocks within a session) and Appendix C.1 (boundaries); GA
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,8 +25,16 @@ from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Entry, Located, Reason, RejectedReply
-from infinimem.store.view import View
-from infinimem.strategies.records.record import UNVERIFIED, Quote, Record, Ref, clean_prose, moment
+from infinimem.store.view import View, whole
+from infinimem.strategies.records.record import (
+    UNVERIFIED,
+    Link,
+    Quote,
+    Record,
+    Ref,
+    clean_prose,
+    moment,
+)
 from infinimem.strategies.records.record_store import RecordStore
 
 Data = Mapping[str, Any]
@@ -100,11 +107,9 @@ class Asker:
             self._rejected.setdefault((task.name, text), []).extend(lines)
 
     def rejected(self) -> tuple[RejectedReply, ...]:
-        """Return what was kept since this was last called, in the order in which it came."""
-        kept, self._rejected = self._rejected, {}
-        return tuple(
-            RejectedReply(task, text, tuple(dict.fromkeys(lines))) for (task, text), lines in kept.items()
-        )
+        """Return what was kept since this was last called, in an order in which no thread counts."""
+        kept, self._rejected = sorted(self._rejected.items()), {}
+        return tuple(RejectedReply(*reply, tuple(dict.fromkeys(lines))) for reply, lines in kept)
 
 
 def unreadable(reply: Reply) -> Reason:
@@ -112,10 +117,14 @@ def unreadable(reply: Reply) -> Reason:
     return Reason(reply.failure or "EMPTY", (), reply.detail)
 
 
-def named(ids: Iterable[str], among: Iterable[int]) -> list[int]:
-    """Return the seqs that a model names, without those that it made up, each once and ascending."""
-    known = {str(seq): seq for seq in among}
-    return sorted({known[name] for name in map(bare, ids) if name in known})
+def named(ids: Iterable[str], among: Collection[int]) -> list[int]:
+    """Return the seqs that a model names, without those that it made up, each once."""
+    return [*dict.fromkeys(seq for seq in map(seq_of, ids) if seq is not None and seq in among)]
+
+
+def seq_of(name: str) -> int | None:
+    """Return the seq that an id stands for."""
+    return whole(bare(name))
 
 
 def bare(name: str) -> str:
@@ -193,6 +202,12 @@ def shown_record(
     return told | ({"id": called, "number": name} if called else {})
 
 
+def shown_facts(records: Iterable[Record], prefix: str = "") -> list[dict[str, str | None]]:
+    """What records tell, under numbers from 1."""
+    numbered = enumerate(records, 1)
+    return [{"id": f"{prefix}{at}", "time": r.time, "text": r.prose or r.summary} for at, r in numbered]
+
+
 def shown_descriptor(store: RecordStore, name: str) -> dict[str, object]:
     """A neighbour: its descriptor, and who said it when, as far as that is known."""
     record = store.records[name]
@@ -259,18 +274,18 @@ def narrated(
     )
 
 
-class NewFact(NamedTuple):
-    """A fact of a reply, its text cleaned, and the turns that it is from."""
-
-    row: Data
-    text: str
-    refs: Sequence[Ref]
-
-
-def new_facts(
-    rows: Iterable[Data], turns: Iterable[Located], known: Iterable[Record], most: int
-) -> Iterator[NewFact]:
-    """The facts of a reply that repeat none that is known, so many at most."""
+def add_facts(
+    store: RecordStore,
+    prefix: str,
+    number: int,
+    source: Link,
+    rows: Iterable[Data],
+    turns: Sequence[Located],
+    known: Iterable[Record],
+    most: int,
+) -> Iterator[tuple[Record, Data]]:
+    """Put the facts of a reply about turns that repeat none that is known, so many at most, each linked to
+    its source; give each with what the reply says of it."""
     facts = [Entry(0, one.summary, "", one.time) for one in known]
     times = {turn.seq: turn.entry.time for turn in turns}
     most += len(facts)
@@ -279,10 +294,10 @@ def new_facts(
         new = Entry(0, text, "", latest(times[seq] for seq in seqs))
         if text and seqs and len(facts) < most and not any(is_repetition(new, other) for other in facts):
             facts.append(new)
-            yield NewFact(row, text, [*map(Ref, seqs)])
-
-
-# ── open turns ──────────────────────────────────────────────────────────────────────────────────
+            name = store.new_id(prefix, number)
+            store.put(narrated(store, name, text, map(Ref, seqs)))
+            store.link(name, source)
+            yield store.records[name], row
 
 
 def open_turns(view: View, *documents: str) -> Mapping[str, Sequence[Located]]:
@@ -298,6 +313,13 @@ def open_turns(view: View, *documents: str) -> Mapping[str, Sequence[Located]]:
 def open_until(view: View, turn: Located) -> Sequence[Located]:
     """The open turns of a turn's session up to it."""
     return _until(open_turns(view, turn.doc_id).get(turn.doc_id, ()), turn)
+
+
+def said_before(view: View, turn: Located, count: int) -> list[Located]:
+    """So many turns of a session just before one; not those that a model does not take, or may not see."""
+    said = view.document(turn.doc_id).entries if turn.doc_id in view else ()
+    at = bisect_left(said, turn.start_line, key=lambda place: place.start_line)
+    return [one for one in said[max(at - count, 0) : at] if one.seq not in view.tried]
 
 
 def ended_by(view: View, turn: Located) -> list[Sequence[Located]]:
@@ -319,9 +341,6 @@ def ends_exchange(said: Sequence[Located], turn: Located) -> bool:
     return who == first != last
 
 
-# ── segments ────────────────────────────────────────────────────────────────────────────────────
-
-
 SHARED = 5
 """Turns that a window has in common with the one before."""
 PAUSE = 30
@@ -341,55 +360,43 @@ class Segment(NamedTuple):
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Segmented:
-    """Segments, which together are the turns that were asked about, and replies that could not be read."""
-
-    segments: Sequence[Segment]
-    rejected: tuple[RejectedReply, ...] = ()
-
-
-def segments(llm: LLM, turns: Sequence[Located], strict: bool, most: int = 60, workers: int = 1) -> Segmented:
-    """Return turns, at least one, cut where the talk turns to something else.
+def segments(
+    asker: Asker, turns: Sequence[Located], strict: bool, most: int = 60, workers: int = 1
+) -> list[Segment]:
+    """Return turns, at least one, cut where the talk turns to something else; made up names cut nothing.
 
     Args:
         strict: whether only a completely different subject begins a segment; else it does in doubt.
         most: turns that one call is shown; longer talks are shown in windows that share some.
     """
+
+    def ask(turns: Sequence[Located]) -> Reply:
+        rows = [shown_turn(turn.entry, turn.entry.text[: LONGEST // len(turns)]) for turn in turns]
+        silences = ((str(turn.seq), int(silence(before, turn))) for before, turn in pairwise(turns))
+        pauses = [{"before": name, "minutes": minutes} for name, minutes in silences if minutes > PAUSE]
+        return asker.llm.complete(SEGMENT, {"turns": rows, "strict": strict, "pauses": pauses})
+
+    if len(turns) < 2:
+        return [Segment(tuple(turns))]
     shared = min(SHARED, most // 2)
     starts = range(0, max(len(turns) - shared, 1), most - shared)
     windows = [turns[start : start + most] for start in starts]
-    found = in_order(partial(_asked, llm, strict), windows, workers)
     cuts: dict[int, str] = {}
-    for start, (reasons, _) in zip(starts, found, strict=True):
+    for start, window, reply in zip(starts, windows, in_order(ask, windows, workers), strict=True):
+        if reply.data is None:
+            asker.reject(SEGMENT, reply, [unreadable(reply)])
         # of what two windows show, each judges the half of which it knows more
         first = turns[start + (shared + 1) // 2].seq if start else 0
         cuts = {seq: why for seq, why in cuts.items() if seq < first}
-        cuts |= {seq: why for seq, why in reasons.items() if seq >= first}
+        known = {str(turn.seq): turn.seq for turn in window[1:] if turn.seq >= first}
+        for cut in reversed(reply.data["cuts"] if reply.data else ()):
+            if (name := bare(cut["before"])) in known:
+                cuts[known[name]] = one_line(cut["reason"])[:REASON]
     begins = [at for at, turn in enumerate(turns) if at == 0 or turn.seq in cuts]
-    parts = [
+    return [
         Segment(tuple(turns[begin:end]), cuts.get(turns[begin].seq, ""))
         for begin, end in pairwise([*begins, len(turns)])
     ]
-    return Segmented(parts, tuple(wrong for _, wrong in found if wrong))
-
-
-def _asked(
-    llm: LLM, strict: bool, turns: Sequence[Located]
-) -> tuple[Mapping[int, str], RejectedReply | None]:
-    """The turns of a window that begin a segment, with the reasons; names that are made up begin none."""
-    if len(turns) < 2:
-        return {}, None
-    room = LONGEST // len(turns)
-    rows = [shown_turn(turn.entry, turn.entry.text[:room]) for turn in turns]
-    silences = ((str(turn.seq), int(silence(before, turn))) for before, turn in pairwise(turns))
-    pauses = [{"before": name, "minutes": minutes} for name, minutes in silences if minutes > PAUSE]
-    reply = llm.complete(SEGMENT, {"turns": rows, "strict": strict, "pauses": pauses})
-    if reply.data is None:
-        return {}, RejectedReply(SEGMENT.name, reply.text, (f"{reply.failure}: {reply.detail}",))
-    known = {str(turn.seq): turn.seq for turn in turns[1:]}
-    told = ((bare(cut["before"]), one_line(cut["reason"])[:REASON]) for cut in reversed(reply.data["cuts"]))
-    return {known[name]: reason for name, reason in told if name in known}, None
 
 
 def silence(before: Located, turn: Located) -> float:

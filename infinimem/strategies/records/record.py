@@ -9,7 +9,7 @@ Source: All-Mem, Eq. 1 (memory unit); xMemory, RecMem and GAM keep the same with
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -188,9 +188,6 @@ _WORD = re.compile(r"[A-Za-z0-9_.+-]{1,40}\Z")
 _STEM = re.compile(r"[^/\n]{1,200}\Z")
 
 
-# ── writing ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def header(record: Record) -> list[str]:
     """The lines of a record's header, both delimiters included."""
     lines = ["---", f"id: {record.doc_id}", f"kind: {record.kind.name}"]
@@ -199,7 +196,15 @@ def header(record: Record) -> list[str]:
     told = ((key, getattr(record, key)) for key in ("time", "when", "session"))
     lines += (f"{key}: {quote(value)}" for key, value in told if value is not None)
     lines.append("evidence:")
-    lines += _ref_lines(record.refs)
+    at, refs = 0, record.refs
+    while at < len(refs):  # a line a piece of evidence; whole turns that follow each other share one
+        ref, end = refs[at], at + 1
+        while ref.span is None and end < len(refs) and refs[end] == Ref(ref.seq + end - at):
+            end += 1
+        run = f"-{refs[end - 1].seq}" if end - at > 1 else ""
+        span = f', span: "{ref.span[0]}-{ref.span[1]}"' if ref.span else ""
+        lines.append(f"  - {{ref: {ref.seq}{run}{span}}}")
+        at = end
     moved = dict(record.moved)
     for name in record.sources:
         was = f", was: {moved[name]}" if name in moved else ""
@@ -212,19 +217,6 @@ def header(record: Record) -> list[str]:
     if record.aux:
         lines.append(f"aux: {{{', '.join(f'{key}: {value}' for key, value in record.aux)}}}")
     return [*lines, *record.others, "---"]
-
-
-def _ref_lines(refs: Sequence[Ref]) -> Iterator[str]:
-    """A line a piece of evidence; whole turns that follow each other share one."""
-    at = 0
-    while at < len(refs):
-        ref, end = refs[at], at + 1
-        while ref.span is None and end < len(refs) and refs[end] == Ref(ref.seq + end - at):
-            end += 1
-        run = f"-{refs[end - 1].seq}" if end - at > 1 else ""
-        span = f', span: "{ref.span[0]}-{ref.span[1]}"' if ref.span else ""
-        yield f"  - {{ref: {ref.seq}{run}{span}}}"
-        at = end
 
 
 def fits(record: Record) -> bool:
@@ -314,6 +306,10 @@ def _record(name: str, spec: StrategySpec, kind: Kind, document: Document) -> Re
     session = values.get("session")
     if session is not None and not (isinstance(session, str) and _STEM.match(session)):
         raise ValueError("session is no name of an evidence file")
+    aux = values.get("aux", {})
+    words = [word for pair in aux.items() for word in pair] if isinstance(aux, dict) else [None]
+    if not all(isinstance(word, str) and _WORD.match(word) for word in words):
+        raise ValueError("aux is no list of keys with a word each")
     own = takewhile(lambda line: not line.startswith(">"), document.body.split("\n"))
     when = _line(values["when"], "when") if "when" in values else None
     if when is not None and span_of(when) is None:
@@ -329,7 +325,7 @@ def _record(name: str, spec: StrategySpec, kind: Kind, document: Document) -> Re
         sources=sources,
         moved=tuple((row[kind.source], row["was"]) for row in of_records if "was" in row),
         visible=document.id.startswith(kind.folder),
-        aux=_aux(values.get("aux", {})),
+        aux=tuple(aux.items()),
         prose=clean_prose("\n".join(own)) if kind.prose else "",
         others=_others(document.lines[1 : document.header.end - 1]),
         when=when,
@@ -348,14 +344,6 @@ def _line(value: object, key: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{key} is no text")
     return one_line(clean_text(value))
-
-
-def _aux(found: object) -> tuple[tuple[str, str], ...]:
-    if not isinstance(found, dict) or not all(
-        isinstance(word, str) and _WORD.match(word) for pair in found.items() for word in pair
-    ):
-        raise ValueError("aux is no list of keys with a word each")
-    return tuple(found.items())
 
 
 def _refs(row: Mapping[str, str]) -> Sequence[Ref]:

@@ -8,13 +8,14 @@ Eq. 2 to 4; Appendix B.2 (evidence by reference).
 from __future__ import annotations
 
 import threading
-from bisect import insort
-from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, MutableMapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from itertools import chain
-from typing import Generic, NamedTuple, Self, TypeVar
+from itertools import chain, compress
+from operator import is_not
+from typing import Self
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from infinimem.index.vectors import DIGITS, Matrix, Rows, Vectors, cosines, near
 from infinimem.markdown.characters import text_key
 from infinimem.model import Finding, Located, Put
 from infinimem.store.lines import STEM
-from infinimem.store.records import held_by, stem
+from infinimem.store.records import stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Stored, View
 from infinimem.strategies.records.record import (
@@ -38,62 +39,6 @@ from infinimem.strategies.records.record import (
     render,
 )
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-_SHARDS = 1024
-"""Parts of a `SharedDict`: of so many a copy takes microseconds, and a change copies one."""
-
-
-class SharedDict(MutableMapping[K, V], Generic[K, V]):
-    """As a dict, but in no order; copies share what neither changed."""
-
-    def __init__(self) -> None:
-        self._shards: list[dict[K, V]] = [{}] * _SHARDS
-
-    def copy(self) -> SharedDict[K, V]:
-        twin = SharedDict[K, V]()
-        twin._shards = self._shards.copy()
-        return twin
-
-    def changed(self, other: SharedDict[K, V]) -> set[K]:
-        """Return the keys of which the two hold different values, or only one holds any."""
-        keys = set[K]()
-        for one, two in zip(self._shards, other._shards, strict=True):
-            for key in one.keys() | two.keys() if one is not two else ():
-                if (value := one.get(key)) is not (before := two.get(key)) and value != before:
-                    keys.add(key)
-        return keys
-
-    def __getitem__(self, key: K) -> V:
-        return self._shards[hash(key) % _SHARDS][key]
-
-    def __setitem__(self, key: K, value: V) -> None:
-        at = hash(key) % _SHARDS
-        self._shards[at] = {**self._shards[at], key: value}
-
-    def __delitem__(self, key: K) -> None:
-        at = hash(key) % _SHARDS
-        shard = self._shards[at].copy()
-        del shard[key]
-        self._shards[at] = shard
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._shards[hash(key) % _SHARDS]
-
-    def __iter__(self) -> Iterator[K]:
-        return chain.from_iterable(self._shards)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._shards))
-
-
-class Unread(NamedTuple):
-    """A file that holds no record that counts: why, and the turns that it names all the same."""
-
-    finding: Finding
-    turns: tuple[int, ...]
-
 
 class RecordStore:
     """Records by id, and their links. Records are values; what changes is which of them stand here."""
@@ -101,13 +46,13 @@ class RecordStore:
     def __init__(self, view: View) -> None:
         self.view = view
         self.spec = view.spec
-        self.records: SharedDict[str, Record] = SharedDict()
-        self.unread: dict[str, Unread] = {}
-        """By document."""
-        self._surface: SharedDict[str, None] = SharedDict()
-        self._into: SharedDict[tuple[str, str], tuple[str, ...]] = SharedDict()
-        """The records that link to one by a kind, ascending."""
-        self._sessions: SharedDict[str, tuple[str, ...]] = SharedDict()
+        self.records: dict[str, Record] = {}
+        self.unread: dict[str, Finding] = {}
+        """Why a document holds no record that counts; it names turns all the same (`held_by`)."""
+        self.visible: set[str] = set()
+        """Ids of the records that are not archived."""
+        self._into: dict[tuple[str | None, str], tuple[str, ...]] = {}
+        """The records that link to one by a kind, and of a session by none, ascending."""
 
     def __contains__(self, name: object) -> bool:
         return name in self.records
@@ -115,32 +60,15 @@ class RecordStore:
     def __len__(self) -> int:
         return len(self.records)
 
-    @property
-    def visible(self) -> KeysView[str]:
-        """Ids of the records that are not archived."""
-        return self._surface.keys()
-
-    @property
-    def held(self) -> Set[int]:
-        """Seqs of the turns that had a record when this was loaded, even if it cannot be read."""
-        return self.view.cited
-
     def turn(self, seq: int) -> Located | None:
         """A turn of the evidence by its seq."""
         place = self.view.entry(seq)
         return place if place and place.doc_id.startswith(EVIDENCE) else None
 
-    def turns_in(self, doc_id: str) -> tuple[int, ...]:
-        """Seqs of the turns that a file names, even if it holds no record."""
-        if doc_id in self.unread:
-            return self.unread[doc_id].turns
-        record = self.records.get(stem(doc_id))
-        return tuple(ref.seq for ref in record.refs) if record and record.doc_id == doc_id else ()
-
     def copy(self) -> Self:
-        """A store to try edits on; costs the same however many records there are."""
+        """A store to try edits on."""
         twin = copy(self)
-        vars(twin).update((key, one.copy()) for key, one in vars(self).items() if isinstance(one, SharedDict))
+        vars(twin).update((key, one.copy()) for key, one in vars(self).items() if isinstance(one, dict | set))
         return twin
 
     @classmethod
@@ -159,7 +87,6 @@ class RecordStore:
         documents = {doc_id for doc_id in changed if doc_id.startswith(folders)}
         if not documents:
             return store
-        store.unread = known.unread.copy()
         chosen: dict[str, Record | None] = dict.fromkeys(sorted(map(stem, documents)))
         documents.update(folder + name for name in chosen for folder in folders)
         for doc_id in documents:
@@ -172,19 +99,20 @@ class RecordStore:
                 what = f"{found.id} stands in {other.folder} too; delete one"
                 found = Finding("error", what, doc_id)
             if isinstance(found, Finding):
-                store.unread[doc_id] = Unread(found, held_by(document))
+                store.unread[doc_id] = found
             else:
                 chosen[found.id] = found
         for name, record in chosen.items():
             store._set(name, record)
         return store
 
-    # ── editing ─────────────────────────────────────────────────────────────────────────────────
-
     def _set(self, name: str, new: Record | None) -> None:
         """Let a record be as it is now; None takes it out."""
         old = self.records.get(name)
-        before, now = ({(link.to, link.kind) for link in (one.links if one else ())} for one in (old, new))
+        before, now = (
+            {(one.session, ""), *((link.to, link.kind) for link in one.links)} if one else set()
+            for one in (old, new)
+        )
         for end in before ^ now:
             others = (other for other in self._into.get(end, ()) if other != name)
             self._into[end] = tuple(sorted((*others, name) if end in now else others))
@@ -192,20 +120,11 @@ class RecordStore:
             self.records[name] = new
         elif old:
             del self.records[name]
-        if new and new.visible:
-            self._surface[name] = None
-        else:
-            self._surface.pop(name, None)
-        if (old and (old.session, old.time)) != (new and (new.session, new.time)):
-            for session in {one.session for one in (old, new) if one and one.session is not None}:
-                names = [other for other in self.of_session(session) if other != name]
-                if new and new.session == session:
-                    insort(names, name, key=lambda name: (self.records[name].age, number_of(name)))
-                self._sessions[session] = tuple(names)
+        (self.visible.add if new and new.visible else self.visible.discard)(name)
 
-    def of_session(self, session: str) -> tuple[str, ...]:
+    def of_session(self, session: str) -> list[str]:
         """The records of a session, archived or not, the oldest first."""
-        return self._sessions.get(session, ())
+        return sorted(self.into(session, ""), key=lambda name: (self.records[name].age, number_of(name)))
 
     def put(self, record: Record) -> None:
         """A new record, or another value for one that is here; links stay."""
@@ -314,20 +233,24 @@ class RecordStore:
         return render(self.records[name], self.quotes(name))
 
 
-def changed(before: RecordStore, after: RecordStore) -> tuple[str, ...]:
-    """Records that differ between two stores, in order of creation."""
-    return tuple(sorted(before.records.changed(after.records), key=lambda name: (number_of(name), name)))
+def differing(before: Mapping[str, Record], after: Mapping[str, Record]) -> list[str]:
+    """Records that are not the same in two stores, in order of creation."""
+    others = compress(after, map(is_not, map(before.get, after), after.values()))
+    names = [name for name in others if before.get(name) != after[name]]
+    if len(before) + sum(name not in before for name in names) > len(after):
+        names += before.keys() - after.keys()
+    return sorted(names, key=lambda name: (number_of(name), name))
 
 
 def puts(before: RecordStore, after: RecordStore) -> tuple[Put, ...]:
     """What turns one store into the other on disk; a record's origin are the turns that none held before."""
     rows: list[Put] = []
-    for name in changed(before, after):
+    for name in differing(before.records, after.records):
         old, new = before.records.get(name), after.records.get(name)
         if old and (new is None or new.doc_id != old.doc_id):
             rows.append(Put(old.doc_id, None))
         if new:
-            origin = tuple(ref.seq for ref in new.refs if ref.seq not in before.held)
+            origin = tuple(ref.seq for ref in new.refs if ref.seq not in before.view.cited)
             rows.append(Put(new.doc_id, after.render(name), origin))
     return tuple(rows)
 
@@ -350,36 +273,28 @@ class VectorIndex:
         self.stored: Stored | None = None
         """The files that the store of the next `sync` shows."""
         self._rows = vectors.rows
-        self._records: SharedDict[str, Record] = SharedDict()
-        """As the columns have them: a slot each, that of a record which is gone stays."""
-        self._slots: dict[str, int] = {}
-        self._names: list[str] = []
-        self._places = self._groups = np.zeros(0, np.int64)
-        self._codes: dict[str, int] = {"": 0}
-        """Of groups; what tells of nothing, or is gone, is in the first and near to nothing."""
+        self._records: dict[str, Record] = {}
+        self._places: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        """Where the vectors of their records stand, by group."""
 
     def sync(self, store: RecordStore) -> None:
-        """Bring the index in line with a store; costs what differs from the last."""
-        known, moved = self._records, store.records.changed(self._records)
+        """Bring the index in line with a store; computes the vectors of new texts alone."""
+        known, moved = self._records, differing(self._records, store.records)
         new = {name: store.records[name] for name in moved if name in store}
         fresh = [name for name, one in new.items() if name not in known or known[name].text != one.text]
         turns = {said.ref.seq for name in fresh for said in store.quotes(name)} if self.stored else ()
         rows = self._with([new[name].text for name in fresh], filter(None, map(store.turn, turns)))
         if rows is not self._rows:
-            self._rows, self._records, self._groups = rows, SharedDict(), np.zeros_like(self._groups)
+            self._rows, self._records = rows, {}
+            self._places.clear()
             if known:  # a `forget` came between: all stands elsewhere
                 self.sync(store)
                 return
-        added = [name for name in moved if name not in self._slots]
-        self._slots.update((name, at) for at, name in enumerate(added, len(self._names)))
-        self._names += added
-        self._places, self._groups = (
-            np.append(column, np.zeros(len(added), np.int64)) for column in (self._places, self._groups)
-        )
         for name in moved:
-            slot, record = self._slots[name], new.get(name)
-            self._places[slot] = rows.at[text_key(record.text)] if record else -1
-            self._groups[slot] = self._codes.setdefault(record.group if record else "", len(self._codes))
+            if old := known.get(name):
+                del self._places[old.group][name]
+            if record := new.get(name):
+                self._places[record.group][name] = rows.at[text_key(record.text)]
         self._records = store.records.copy()
 
     def _with(self, texts: Sequence[str], said: Iterable[Located]) -> Rows:
@@ -401,7 +316,7 @@ class VectorIndex:
         return row
 
     def _place(self, name: str) -> int:
-        return int(self._places[self._slots[name]])
+        return self._places[self._records[name].group][name]
 
     def cos(self, one: str, other: str) -> float:
         """Cosine of two records, to 6 decimals."""
@@ -444,10 +359,11 @@ class VectorIndex:
 
     def _near(self, folder: str, queries: Matrix, k: int) -> list[Scored]:
         """The records of a folder nearest to each vector and all that tie with the last, in no order."""
-        slots = np.flatnonzero(self._groups == self._codes.get(folder, -1))
+        names, places = [*self._places[folder]], [*self._places[folder].values()]
+        found = nearest(self._rows.matrix, queries, k, np.array(places, np.int64))
         return [
-            [(self._names[slot], cosine) for slot, cosine in zip(slots[near].tolist(), cosines, strict=True)]
-            for near, cosines in nearest(self._rows.matrix, queries, k, self._places[slots])
+            [(names[at], cosine) for at, cosine in zip(near.tolist(), cosines, strict=True)]
+            for near, cosines in found
         ]
 
 

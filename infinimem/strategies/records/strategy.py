@@ -7,10 +7,10 @@ Source: All-Mem, Appendix D.3 (expansion) and D.5 (evidence attached to selected
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -24,13 +24,14 @@ from infinimem.llm.base import LLM
 from infinimem.model import AGAIN, Candidate, Evidence, Finding, Plan, Put, RejectedReply, Retrieved, Stage
 from infinimem.settings import Settings
 from infinimem.spec import StrategySpec
+from infinimem.store.records import held_by
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Outcome, Rejected, View, whole
 from infinimem.strategies.base import Plans, Topology
 from infinimem.strategies.readers.pipeline import MOST, READERS, Trace, collect, pack, ranked, size
 from infinimem.strategies.records.asking import IN_VAIN, open_turns
 from infinimem.strategies.records.record import ANEW, Link, Quote, Record, Ref, fits, is_record_id, moment
-from infinimem.strategies.records.record_store import Loaded, RecordStore, VectorIndex, changed, puts
+from infinimem.strategies.records.record_store import Loaded, RecordStore, VectorIndex, differing, puts
 
 Rule = Callable[[RecordStore, Record], Iterator[str]]
 """Says what is wrong with a record, and what helps."""
@@ -39,31 +40,28 @@ Check = Callable[[RecordStore, Collection[str] | None], list[Finding]]
 """What does not hold of these records, or of all (None)."""
 
 
-def _common(store: RecordStore, record: Record) -> Iterator[str]:
-    """What it is made of and links to is there, and its header can be read."""
-    for ref in record.refs:
-        place = store.turn(ref.seq)
-        if place is None:
-            yield f"turn {ref.seq} is not in the evidence; bring it back, or {ANEW}"
-        elif ref.span and ref.span[1] > len(place.entry.text):
-            yield f"turn {ref.seq} is shorter than the span {ref.span[0]}-{ref.span[1]}; {ANEW}"
-    for source in record.sources:
-        if source not in store:
-            yield f"its source {source} is not here; bring it back, or {ANEW}"
-    for link in (link for link in record.links if link.to not in store):
-        what = f"a {link.kind} link leads to {link.to}, which is not here"
-        yield f"{what}; bring it back, or take the line out"
-    if not fits(record):
-        yield "its header is longer than what is read"
-
-
 def faults(store: RecordStore, only: Collection[str] | None, *rules: Rule) -> list[Finding]:
-    """What does not hold of some records, or of all (None) and of files that hold none: by the rules of all
-    strategies, then by these."""
-    found = [one.finding for _, one in sorted(store.unread.items())] if only is None else []
+    """What does not hold of some records, or of all (None) and of files that hold none: by these rules, and
+    that what they are made of and link to is there and their headers can be read."""
+    found = [one for _, one in sorted(store.unread.items())] if only is None else []
     for name in sorted(store.records if only is None else (name for name in only if name in store)):
         record = store.records[name]
-        told = (what for rule in (_common, *rules) for what in rule(store, record))
+        told = list[str]()
+        for ref in record.refs:
+            place = store.turn(ref.seq)
+            if place is None:
+                told.append(f"turn {ref.seq} is not in the evidence; bring it back, or {ANEW}")
+            elif ref.span and ref.span[1] > len(place.entry.text):
+                told.append(f"turn {ref.seq} is shorter than the span {ref.span[0]}-{ref.span[1]}; {ANEW}")
+        for source in record.sources:
+            if source not in store:
+                told.append(f"its source {source} is not here; bring it back, or {ANEW}")
+        for link in (link for link in record.links if link.to not in store):
+            what = f"a {link.kind} link leads to {link.to}, which is not here"
+            told.append(f"{what}; bring it back, or take the line out")
+        if not fits(record):
+            told.append("its header is longer than what is read")
+        told += (what for rule in rules for what in rule(store, record))
         found += [Finding("error", what, record.doc_id) for what in told]
     return found
 
@@ -77,16 +75,6 @@ def new_faults(
     return [one for one in found if (one.what, one.where.rsplit("/", 1)[-1]) not in old]
 
 
-def held_twice(store: RecordStore) -> Iterator[Finding]:
-    """Turns that two records of a kind hold alone, and records that two of the surface are made of."""
-    held: dict[tuple[str, str], str] = {}
-    for name, record in sorted(store.records.items()):
-        turns = [f"turn {ref.seq}" for ref in record.refs if record.kind.alone]
-        for part in (*turns, *(record.sources if record.visible else ())):
-            if (other := held.setdefault((record.kind.name, part), name)) != name:
-                yield Finding("error", f"{part} is in {other} too; take the line out of one", record.doc_id)
-
-
 def orphans(store: RecordStore, version: str, only: Collection[str] | None = None) -> Iterator[Finding]:
     """Archived records to which no `version` links lead, if one of `only` may have made some."""
     names = store.records if only is None else (name for name in only if name in store)
@@ -96,17 +84,6 @@ def orphans(store: RecordStore, version: str, only: Collection[str] | None = Non
                 record = store.records[name]
                 what = f"no {record.kind.name} of the surface leads here by {version} links"
                 yield Finding("error", f"{what}; move it to {record.kind.folder}", record.doc_id)
-
-
-def misquoted(view: View, store: RecordStore) -> list[Finding]:
-    """Records whose file does not quote the evidence as it stands."""
-    what = f"what it quotes is not its evidence as it stands; {ANEW}"
-    return [
-        Finding("note", what, record.doc_id)
-        for name, record in sorted(store.records.items())
-        if view.document(record.doc_id).body.rstrip("\n")
-        != store.render(name).split("\n---\n", 1)[1].rstrip("\n")
-    ]
 
 
 # ── plans that every strategy of records makes ───────────────────────────────────────────────────
@@ -167,7 +144,7 @@ def edited(
         unanswered: turns about which none could, and so nothing is written.
     """
     notes = [f"{one.task}: a reply that could not be read ({one.reasons[0]})" for one in rejected]
-    touched = changed(before, after)
+    touched = differing(before.records, after.records)
     wrong = new_faults(before, after, check, touched)
     notes += (f"not written, for {one.where} would be wrong: {one.what}" for one in wrong)
     plan = Plan(op, records=puts(before, after)) if touched and not wrong else Plan()
@@ -221,16 +198,6 @@ def named(store: RecordStore, index: VectorIndex, name: str | None) -> str:
 # ── what links lead to ──────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """A node that an expansion admitted, by which link and from where; an anchor has hop 0 and neither."""
-
-    node: str
-    hop: int
-    source: str | None = None
-    kind: str | None = None
-
-
 def expand(
     anchors: Iterable[str],
     neighbours: Callable[[str], Iterable[Link]],
@@ -240,8 +207,9 @@ def expand(
     time: Callable[[str], Any],
     *,
     priority: bool = True,
-) -> tuple[Reached, ...]:
-    """Search breadth-first along links, and return what is reached in the order of admission.
+) -> list[Candidate]:
+    """Search breadth-first along links; return what is reached in the order of admission, each with its "hop"
+    (0 for an anchor) and by way of which kind of link from where.
 
     Args:
         anchors: where it starts, best first; they count towards the cap.
@@ -250,24 +218,18 @@ def expand(
         time: what orders the neighbours of a node by one kind, ascending; equal ones by id.
     """
     rank = {kind: position if priority else 0 for position, kind in enumerate(kinds)}
-    admitted = [Reached(node, 0) for node in dict.fromkeys(anchors)][:cap]
-    seen = {found.node for found in admitted}
-    frontier = deque(admitted)
-    while frontier and len(admitted) < cap:
-        here = frontier.popleft()
-        if here.hop == hops:
-            break  # first in, first out: the rest is as far away
-        links = [link for link in neighbours(here.node) if link.kind in rank and link.to not in seen]
+    reached = [Candidate(node, {"hop": 0}) for node in dict.fromkeys(anchors)][:cap]
+    seen = {one.id for one in reached}
+    for here in reached:  # which grows meanwhile
+        hop = here.parts["hop"] + 1
+        if hop > hops or len(reached) == cap:
+            break
+        links = [link for link in neighbours(here.id) if link.kind in rank]
         for link in sorted(links, key=lambda link: (rank[link.kind], time(link.to), link.to, link.kind)):
-            if link.to in seen:  # two kinds of link lead to it
-                continue
-            if len(admitted) == cap:
-                break
-            found = Reached(link.to, here.hop + 1, here.node, link.kind)
-            seen.add(link.to)
-            admitted.append(found)
-            frontier.append(found)
-    return tuple(admitted)
+            if link.to not in seen and len(reached) < cap:
+                seen.add(link.to)
+                reached.append(Candidate(link.to, {"hop": hop}, via=f"{link.kind} {here.id}"))
+    return reached
 
 
 def either_way(graph: RecordStore, node: str, kinds: Iterable[str]) -> Iterator[Link]:
@@ -302,7 +264,7 @@ def around(
     """
     both_ways = partial(either_way, graph, kinds=kinds)
     reached = expand([root], both_ways, hops, cap + 1, kinds, lambda node: 0)
-    hop_of = {found.node: found.hop for found in reached[:cap]}
+    hop_of = {one.id: one.parts["hop"] for one in reached[:cap]}
     nodes = [
         {"id": node, "label": label(node), "visible": node in graph.visible, "hop": hop}
         for node, hop in hop_of.items()
@@ -352,7 +314,7 @@ class RecordSearch(ABC, Generic[Own]):
     def _without_record(self) -> Iterator[Retrieved]:
         """By words: open turns, unreadable records' files, and people's notes."""
         view, unread, waiting = self.view, self.store.unread, set(self.open_turns())
-        if lost := {seq for one in unread.values() for seq in one.turns}:
+        if lost := {seq for name in unread for seq in held_by(view.document(name))}:
             waiting |= lost - {ref.seq for record in self.store.records.values() for ref in record.refs}
         if not waiting and len(view.ids()) == sum(len(view.below(folder)) for folder in view.spec.live):
             return
@@ -449,9 +411,6 @@ class RecordSearch(ABC, Generic[Own]):
         )
 
 
-# ── turns, piece by piece ───────────────────────────────────────────────────────────────────────
-
-
 class EvidenceBuilder:
     """The evidence of records that are added one by one, each turn once, within a budget of tokens."""
 
@@ -515,9 +474,6 @@ def _joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
         else:
             found.append((start, end))
     return tuple(found)
-
-
-# ── what a strategy derives from ─────────────────────────────────────────────────────────────────
 
 
 class RecordStrategy(ABC):
@@ -588,6 +544,18 @@ class RecordStrategy(ABC):
         return faults(store, only)
 
     def check(self, view: View) -> list[Finding]:
-        """What must hold of its records, turns held twice, and bodies that do not quote the evidence."""
-        records = view.derived(RecordStore.load)
-        return [*self.faults(records), *misquoted(view, records), *held_twice(records)]
+        """What must hold: also that bodies quote the evidence, that a turn is in one record of a kind that
+        holds turns alone, and that two of the surface are not made of the same record."""
+        store, held = view.derived(RecordStore.load), dict[tuple[str, str], str]()
+        found = self.faults(store)
+        for name, record in sorted(store.records.items()):
+            quoted = store.render(name).split("\n---\n", 1)[1]
+            if view.document(record.doc_id).body.rstrip("\n") != quoted.rstrip("\n"):
+                what = f"what it quotes is not its evidence as it stands; {ANEW}"
+                found.append(Finding("note", what, record.doc_id))
+            turns = [f"turn {ref.seq}" for ref in record.refs if record.kind.alone]
+            for part in (*turns, *(record.sources if record.visible else ())):
+                if (other := held.setdefault((record.kind.name, part), name)) != name:
+                    what = f"{part} is in {other} too; take the line out of one"
+                    found.append(Finding("error", what, record.doc_id))
+        return found

@@ -21,7 +21,7 @@ from infinimem.llm.base import in_order
 from infinimem.llm.tasks import TEXT, task
 from infinimem.spec import Kind
 from infinimem.store.view import View
-from infinimem.strategies.records.asking import Asker, one_liner
+from infinimem.strategies.records.asking import Asker, one_liner, shown_facts
 from infinimem.strategies.records.record import UNVERIFIED, Link, Record, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
 from infinimem.strategies.xmemory.spec import FACT, SPEC, THEMES, VERSION, XmemorySettings
@@ -156,9 +156,6 @@ def means(rows: Rows, count: int) -> Parts:
     return [part for label in range(count) if (part := np.flatnonzero(labels == label).tolist())]
 
 
-# ── the partition ────────────────────────────────────────────────────────────────────────────────
-
-
 PASSES = 2
 """Merges of near themes after a block at most; tiny ones apart."""
 NEAREST = 10
@@ -252,34 +249,29 @@ class ThemePartition:
         self._set(theme, [*self.themes.get(theme, ()), fact])
         return theme
 
-    # ── split ───────────────────────────────────────────────────────────────────────────────────
-
     def split(self) -> None:
         """Split what is over the cap, or full and not pure, by the candidate of the largest f."""
-        while due := [one for one in self._touched if self._is_crowded(one)]:
-            self._split(min(due, key=self._older))
+        own = self._own
 
-    def _is_crowded(self, theme: str) -> bool:
-        count, full = len(self.themes[theme]), max(self._own.theme_max, 2)
-        if count < full or theme in self._fixed:
-            return False
-        return count > self._own.theme_max or purity(self._rows([self.themes[theme]])) < self._own.purity
+        def is_crowded(facts: Sequence[str]) -> bool:
+            is_full = len(facts) >= max(own.theme_max, 2)
+            return is_full and (len(facts) > own.theme_max or purity(self._rows([facts])) < own.purity)
 
-    def _split(self, theme: str) -> None:
-        facts, context = self.themes[theme], self._context([theme])
-        rows = self._rows([facts])
-        scored = []
-        for at, parts in enumerate(candidates(rows, self._own.theme_max, self._own.edge)):
-            f = objective([*(Theme.of(rows[part]) for part in parts), *context])
-            scored.append((-f, len(parts), at, parts))
-        best, _, _, parts = min(scored)
-        before = objective([self._known[theme], *context])
-        largest = min(parts, key=lambda part: (-len(part), part))
-        names: list[str] = []
-        for part in (largest, *(part for part in parts if part is not largest)):
-            names.append(self._name(facts[part[0]]) if names else theme)
-            self._set(names[-1], [facts[place] for place in part])
-        self.changes.append(Change("split", (theme,), tuple(names), before, -best))
+        while due := [one for one in self._touched - {*self._fixed} if is_crowded(self.themes[one])]:
+            theme = min(due, key=self._older)
+            facts, context = self.themes[theme], self._context([theme])
+            rows, scored = self._rows([facts]), []
+            for at, parts in enumerate(candidates(rows, own.theme_max, own.edge)):
+                f = objective([*(Theme.of(rows[part]) for part in parts), *context])
+                scored.append((-f, len(parts), at, parts))
+            best, _, _, parts = min(scored)
+            before = objective([self._known[theme], *context])
+            largest = min(parts, key=lambda part: (-len(part), part))
+            names: list[str] = []
+            for part in (largest, *(part for part in parts if part is not largest)):
+                names.append(self._name(facts[part[0]]) if names else theme)
+                self._set(names[-1], [facts[place] for place in part])
+            self.changes.append(Change("split", (theme,), tuple(names), before, -best))
 
     def _context(self, affected: Sequence[str]) -> list[Theme]:
         """The themes nearest to those that change, which f is taken over too."""
@@ -287,8 +279,6 @@ class ThemePartition:
         near = np.round(self._all.centres @ centres.T, DIGITS).max(axis=1)
         others = np.array([name not in affected for name in self._all.names])
         return [self._known[name] for name in self._nearest(near, others, CONTEXT)]
-
-    # ── merge ───────────────────────────────────────────────────────────────────────────────────
 
     def merge(self) -> None:
         """Merge the near pair that f gains most by, twice; then, while f gains, themes of one fact."""
@@ -404,8 +394,18 @@ def group(
     names = dict(zip(renamed, summaries, strict=True))
     made = {name: change for change in partition.changes for name in change.after}
     for name, facts in changed.items():
+        old = store.records.get(name) or Record(name, SPEC, "")
+        aux, moved = dict(old.aux), dict(old.moved)
+        if change := made.get(name):
+            aux |= {"made": change.op, "f": f"{change.f_after:.3f}", "from": f"{change.f_before:.3f}"}
+        if summary := names.get(name):
+            aux.pop("unverified", None)
+            aux |= UNVERIFIED if unsupported(summary, [store.records[one].summary for one in facts]) else ()
         was = {fact: where.get(fact) or before[fact] for fact in facts}
-        _put(store, name, was, names.get(name), made.get(name))
+        moved |= {fact: theme for fact, theme in was.items() if theme != name}
+        kept = tuple((fact, moved[fact]) for fact in facts if fact in moved)
+        new = replace(old, summary=summary or old.summary, sources=tuple(facts), moved=kept)
+        store.put(replace(new, aux=tuple(aux.items())))
     replaced = {change.before[1]: change.before[0] for change in partition.changes if change.op == "merge"}
     for gone in sorted(themes.keys() - partition.themes.keys(), key=age):
         by = gone
@@ -418,24 +418,6 @@ def group(
 def _named(asker: Asker, store: RecordStore, facts: Sequence[str]) -> str:
     """What a model calls facts; one alone names itself, and the newest does where no reply is of use."""
     records = [store.records[name] for name in facts]
-    rows = [{"id": str(at), "time": one.time, "text": one.summary} for at, one in enumerate(records, 1)]
-    data = asker.ask(THEME, facts=rows) if len(rows) > 1 else None
+    data = asker.ask(THEME, facts=shown_facts(records)) if len(records) > 1 else None
     newest = max(records, key=lambda one: (one.age, one.order))
     return (one_liner(data["summary"]) if data else "") or newest.summary
-
-
-def _put(
-    store: RecordStore, name: str, was: Mapping[str, str], summary: str | None, made: Change | None
-) -> None:
-    """Put a theme with these facts, which were in other themes or came to this one."""
-    old = store.records.get(name) or Record(name, SPEC, "")
-    aux, moved = dict(old.aux), dict(old.moved)
-    if made:
-        aux |= {"made": made.op, "f": f"{made.f_after:.3f}", "from": f"{made.f_before:.3f}"}
-    if summary is not None:
-        aux.pop("unverified", None)
-        aux |= UNVERIFIED if unsupported(summary, [store.records[fact].summary for fact in was]) else ()
-        old = replace(old, summary=summary)
-    moved |= {fact: theme for fact, theme in was.items() if theme != name}
-    kept = tuple((fact, moved[fact]) for fact in was if fact in moved)
-    store.put(replace(old, sources=tuple(was), moved=kept, aux=tuple(aux.items())))

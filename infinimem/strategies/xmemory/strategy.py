@@ -35,14 +35,14 @@ from infinimem.strategies.readers.pipeline import pack, ranked
 from infinimem.strategies.records.asking import (
     Asker,
     Segment,
-    Segmented,
+    add_facts,
     bare,
     narrated,
     narrative,
-    new_facts,
     one_liner,
     open_turns,
     segments,
+    shown_facts,
     shown_turns,
 )
 from infinimem.strategies.records.record import Link, Ref, number_of
@@ -168,34 +168,28 @@ class XMemory(RecordStrategy):
         It is asked at each message, as in the paper; or once a block is full or ends, and then the last part
         of a full one stays open.
         """
-        most, blocks = max(self.own.block_max, 1), list[Block]()
-        block, rejected = strand.turns[: strand.seen], tuple[RejectedReply, ...]()
-        for turn in strand.turns[strand.seen :]:
-            if self.own.segmenter == "each" and block:
-                full = Segmented([Segment((turn,))])
-                told = full if len(block) == most else segments(self.llm, [*block, turn], strict=False)
-                rejected += told.rejected
-                if told.segments[-1].turns == (turn,):
-                    blocks.append(Block(block, told.segments[-1].reason, turn.seq, rejected))
-                    block, rejected = (), ()
-            block = (*block, turn)
-            if self.own.segmenter == "batch" and len(block) >= most:
-                *parts, last = self._parts(block, turn.seq)
-                block = last.turns if parts else ()
-                blocks += parts or [last]
-        if strand.by is not None and block:
-            whole = [Block(block, "", strand.by, rejected)]
-            blocks += whole if self.own.segmenter == "each" else self._parts(block, strand.by)
-        return blocks
+        most, asker, blocks = max(self.own.block_max, 1), Asker(self.llm), list[Block]()
+        each, block = self.own.segmenter == "each", strand.turns[: strand.seen]
 
-    def _parts(self, block: Sequence[Located], by: int) -> list[Block]:
-        """The parts of a block; each ends for the reason that the next begins."""
-        told = segments(self.llm, block, strict=False)
-        reasons = (*(part.reason for part in told.segments[1:]), "")
-        first, *others = (
-            Block(part.turns, why, by) for part, why in zip(told.segments, reasons, strict=True)
-        )
-        return [first._replace(rejected=told.rejected), *others]
+        def parts(block: Sequence[Located], by: int) -> list[Block]:
+            """Each part ends for the reason that the next begins."""
+            told = [Segment(tuple(block))] if each else segments(asker, block, strict=False)
+            ends = zip(told, [*(part.reason for part in told[1:]), ""], strict=True)
+            return [Block(part.turns, why, by, asker.rejected()) for part, why in ends]
+
+        for turn in strand.turns[strand.seen :]:
+            if each and block:
+                talk = [turn] if len(block) == most else [*block, turn]
+                last = segments(asker, talk, strict=False)[-1]
+                if last.turns == (turn,):
+                    blocks.append(Block(block, last.reason, turn.seq, asker.rejected()))
+                    block = ()
+            block = (*block, turn)
+            if not each and len(block) >= most:
+                *ended, rest = parts(block, turn.seq)
+                block = rest.turns if ended else ()
+                blocks += ended or [rest]
+        return [*blocks, *parts(block, strand.by)] if strand.by is not None and block else blocks
 
     # ── describe: an episode, and then its facts (3.2, C.1) ─────────────────────────────────────
 
@@ -224,16 +218,23 @@ class XMemory(RecordStrategy):
         with self._writing.at(view) as (store, index):
             after, asker = store.copy(), Asker(self.llm)
             if block:
-                if any(turn.seq in store.held or not store.stands(turn) for turn in block.turns):
+                turns, told = block.turns, block.episode
+                if any(turn.seq in view.cited or not store.stands(turn) for turn in turns):
                     return None
-                keep(after, block)
+                first, session = turns[0].seq, stem(turns[0].doc_id)
+                name, title = after.own_id(EPISODE.prefix, first), one_liner(told["title"])
+                episode = narrated(after, name, narrative(told["content"]), [*map(Ref, seqs)])
+                said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
+                when = told["when"] if told["when"] and fits(told["when"], said) else None
+                after.put(replace(episode, summary=title or episode.summary, when=when, session=session))
+                source = Link(SOURCE, name)
+                for fact, _ in add_facts(after, FACT.prefix, first, source, block.facts, turns, (), MOST):
+                    after.put(replace(fact, session=session))
                 index.sync(after)
             own = scaled(self.own, SCALES.get(view.embedder.name.split()[0], 1.0))
             group(after, view.derived(members), index, asker, own)
             rejected = (*(block.rejected if block else ()), *asker.rejected())
             return edited("write", store, after, self.faults, rejected)
-
-    # ── what people see of it ───────────────────────────────────────────────────────────────────
 
     def search(self, view: View, held: Records, query: str, budget: int) -> ThemeSearch:
         return ThemeSearch(view, held, query, budget, self.own, self.llm)
@@ -297,22 +298,6 @@ def strands(
                 yield Strand(turns, at if at <= most else 0, None if stays else by)
 
 
-def keep(store: RecordStore, block: Block) -> None:
-    """Put the episode of a block and its facts."""
-    turns = block.turns
-    first, session = turns[0].seq, stem(turns[0].doc_id)
-    name = store.own_id(EPISODE.prefix, first)
-    title, when = one_liner(block.episode["title"]), block.episode["when"] or ""
-    episode = narrated(store, name, narrative(block.episode["content"]), [Ref(turn.seq) for turn in turns])
-    said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
-    when = when if fits(when, said) else None
-    store.put(replace(episode, summary=title or episode.summary, when=when, session=session))
-    for _, text, refs in new_facts(block.facts, turns, (), MOST):
-        fact = narrated(store, store.new_id(FACT.prefix, first), text, refs)
-        store.put(replace(fact, session=session))
-        store.link(fact.id, Link(SOURCE, name))
-
-
 # ── reading (3.3) ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -368,17 +353,12 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         return self.evidence(pack(items, self.budget))
 
     def _shown(self, gate: str) -> tuple[list[Candidate], list[tuple[Candidate, bool]]]:
-        """Facts in the order in which they were taken; episodes, each with whether its messages are shown."""
-        themes, facts = self._representatives()
-        episodes = self._episodes(facts)
-        self.trace.add(admitted := self._admitted(gate, themes, facts, episodes))
-        by_id = {one.id: one for one in episodes}
-        return facts, [(by_id[one.id], bool(one.via)) for one in admitted.found]
+        """Facts in the order in which they were taken; episodes, each with whether its messages are shown.
 
-    # ── stage I: representatives that cover what a question leads to (Eq. 4) ────────────────────
-
-    def _representatives(self) -> tuple[list[Candidate], list[Candidate]]:
-        """Themes of what is near to the question, and then facts of these themes."""
+        Stage I: themes of what is near to the question, and then facts of these themes, as representatives
+        that cover what it leads to (Eq. 4). Stage II: the episodes that these lead to and those that are near
+        themselves, the likeliest first, as far as they lower the reader's uncertainty.
+        """
         own, known, themes = self.own, self.view.derived(members), list[Candidate]()
         theme_of = homes(known)
         names = [one.id for one in self.nearest(FACT.folder, own.pool)]
@@ -392,7 +372,23 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
             names = names[: own.facts]
             scored = zip(names, self._near(names), strict=True)
             facts = [Candidate(name, {"near": score}) for name, score in scored]
-        return themes, self.note("facts", facts)
+        self.note("facts", facts)
+        support: dict[str, float] = {}
+        for fact, share in zip(facts, min_max([fact.parts["near"] for fact in facts]), strict=True):
+            for name in self.store.visible.intersection(self.store.out(fact.id, SOURCE)):
+                support[name] = max(share, support.get(name, 0.0))
+        nearest = (one.id for one in self.nearest(EPISODE.folder, own.episodes))
+        names = [*dict.fromkeys([*support, *nearest])]
+        scores = self._near(names)
+        rows = (
+            Candidate(name, {"near": score, "share": share, "support": SUPPORT * support.get(name, 0.0)})
+            for name, score, share in zip(names, scores, min_max(scores), strict=True)
+        )
+        best = ranked(rows, lambda one: one["share"] + one["support"], lambda one: number_of(one.id))
+        episodes = self.note("episodes", best[: own.episodes])
+        self.trace.add(admitted := self._admitted(gate, themes, facts, episodes))
+        by_id = {one.id: one for one in episodes}
+        return facts, [(by_id[one.id], bool(one.via)) for one in admitted.found]
 
     def _picked(self, names: Sequence[str], budget: int, count: int) -> list[Candidate]:
         """The representatives among these records, of so many, in the order in which they are taken."""
@@ -411,25 +407,6 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         if self.by_vectors:
             return self.index.cosines(self.row, names)
         return [self.record_scores[self.store.records[name].folder].get(name, 0.0) for name in names]
-
-    # ── stage II: episodes that lower the reader's uncertainty ──────────────────────────────────
-
-    def _episodes(self, facts: Sequence[Candidate]) -> list[Candidate]:
-        """The episodes that facts lead to and those that are near themselves, the likeliest first."""
-        support: dict[str, float] = {}
-        shares = min_max([fact.parts["near"] for fact in facts])
-        for fact, share in zip(facts, shares, strict=True):
-            for name in filter(self.store.visible.__contains__, self.store.out(fact.id, SOURCE)):
-                support[name] = max(share, support.get(name, 0.0))
-        nearest = (one.id for one in self.nearest(EPISODE.folder, self.own.episodes))
-        names = list(dict.fromkeys([*support, *nearest]))
-        scores = self._near(names)
-        rows = (
-            Candidate(name, {"near": score, "share": share, "support": SUPPORT * support.get(name, 0.0)})
-            for name, score, share in zip(names, scores, min_max(scores), strict=True)
-        )
-        best = ranked(rows, lambda one: one["share"] + one["support"], lambda one: number_of(one.id))
-        return self.note("episodes", best[: self.own.episodes])
 
     def _admitted(
         self, gate: str, themes: Sequence[Candidate], facts: Sequence[Candidate], episodes: list[Candidate]
@@ -490,11 +467,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
             yield float(len(told | more)), bool(told or more), bool(more)
 
     def _rows(self, found: Iterable[Candidate]) -> list[dict[str, str | None]]:
-        records = (self.store.records[one.id] for one in found)
-        return [
-            {"id": str(at), "time": one.time, "text": one.prose or one.summary}
-            for at, one in enumerate(records, 1)
-        ]
+        return shown_facts(self.store.records[one.id] for one in found)
 
 
 def min_max(values: Sequence[float]) -> list[float]:

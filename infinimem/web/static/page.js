@@ -19,33 +19,14 @@ drawer.addEventListener("click", (event) => {
 });
 
 // What changes elsewhere appears, but not under somebody's hands.
-const shown = () => document.querySelector("main[data-live]");
-let due = 0;
-const refresh = () => {
-  const at = document.activeElement;
-  if (!shown() || (at && at.matches("main input, main textarea, main select"))) return;
+setInterval(async () => {
+  const main = document.querySelector("main[data-version]");
+  if (!main || document.visibilityState !== "visible") return;
+  if (document.activeElement?.matches("main input, main textarea, main select")) return;
+  const version = await fetch("/version").then((answer) => answer.ok && answer.text(), () => "");
+  if (!version || version === main.dataset.version) return;
   htmx.ajax("GET", location.pathname + location.search, { target: "#main", select: "#main", swap: "outerMorph" });
-};
-let events = null;
-const follow = () => {
-  // A browser keeps six connections to a server: a page that nobody sees takes none.
-  const seen = shown() && document.visibilityState === "visible";
-  if (seen && !events) {
-    events = new EventSource("/events");
-    events.addEventListener("changed", () => {
-      clearTimeout(due);
-      due = setTimeout(refresh, 100);
-    });
-  } else if (!seen && events) {
-    events.close();
-    events = null;
-  }
-};
-document.addEventListener("visibilitychange", () => {
-  if (!events && document.visibilityState === "visible") refresh();
-  follow();
-});
-follow();
+}, 1000);
 
 // Review by keyboard: next, previous, approve, reject; then the one that comes after it.
 const items = () => [...document.querySelectorAll(".item")];
