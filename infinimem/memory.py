@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from infinimem.embedders.local import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, ReplyAwaited, UsageError, escape
 from infinimem.llm.base import LLM, OFFLINE
-from infinimem.llm.openai_client import permitted
+from infinimem.llm.connect import permitted
 from infinimem.llm.replies import Cached
 from infinimem.log import log
 from infinimem.markdown.signature import format_seqs

@@ -14,7 +14,7 @@ from fault_library import tree
 from fault_work import copy
 
 from infinimem.errors import LibraryError
-from infinimem.llm.openai_client import connect
+from infinimem.llm.connect import connect
 from infinimem.memory import Memory
 from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
 from infinimem.operations.doctor import examine, repair

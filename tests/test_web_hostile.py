@@ -118,6 +118,7 @@ def asked_for() -> list[str]:
         "/timeline": ("document", "from", "as-of"),
         "/forget": ("seq",),
         "/conversations": ("from", "as-of"),
+        "/map": ("about",),
     }
     found = [f"{path}?{name}={q}" for path, names in queries.items() for name in names]
     found += [f"{path}?{urlencode(dict.fromkeys(names, POISON))}" for path, names in queries.items()]

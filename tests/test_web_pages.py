@@ -283,7 +283,10 @@ def test_a_fact_without_a_time_shows_the_day_it_was_recorded(tmp_path: Path) -> 
     assert re.search(rf'<time datetime="{today}.*?I live in Lisbon', web(tmp_path).enter().page("/"), re.S)
 
 
-def test_a_topic_says_what_is_related(sample: Web) -> None:
+def test_the_map_says_what_ties_and_a_topic_what_is_related(sample: Web) -> None:
+    page = sample.page("/map")
+    edge, words = re.findall(r'<a href="#(tie\d+)".*?<title>(.*?)</title>', page, re.S)[0]
+    assert re.search(rf'<li id="{edge}">.*?<a href="/search\?q={words}">{words}</a></li>', page)
     assert re.search(r"<h2>Related</h2>.*?/doc/topics/travel", sample.page("/doc/topics/home-network"), re.S)
 
 
@@ -333,6 +336,8 @@ def test_every_strategy_has_its_pages(tmp_path: Path) -> None:
         for path in ("/", "/topics", "/conversations", "/timeline", "/review"):
             site.page(path)
         assert "Lisbon" in site.page("/search?q=Lisbon")
+        drawn = site.page("/map", 404 if strategy == "recmem" else 200)
+        assert "no episodes yet" in drawn or 'class="near"' in drawn
 
 
 # ── who may see them ─────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from hashlib import sha256
-from itertools import groupby
+from itertools import combinations, groupby
+from math import cos, pi, sin
 from typing import Any
 
 from infinimem import results
@@ -22,6 +23,7 @@ from infinimem.store.plans import topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View, archive_of
+from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools import Toolbox
 from infinimem.tools.tool import numbered
@@ -40,6 +42,8 @@ SCOPES = {
 }
 FACETS = ("source", "speaker", "year", "document")
 ROWS = 300  # lines of a receipt that are shown
+NODES, LINKS = 40, 120  # of a map, at most: those with most in common
+WIDTH, RADIUS = 900, 270  # of its drawing, in its own units
 
 
 def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -258,6 +262,63 @@ def conversations(asked: Asked) -> Page:
     shown = {"start": start, "step": LISTED, "count": len(ids)}
     rows = list(site.sessions(view, ids[start - 1 : start - 1 + LISTED]))
     return Page("conversations.html", found, {**shown, "sessions": rows})
+
+
+def graph(asked: Asked) -> Page:
+    """Draw what belongs together: the links that the strategy keeps, else topics by names that they share."""
+    memory = asked.memory
+    if isinstance(memory.strategy, Linked):
+        about = asked.query.get("about") or None
+        data = memory.strategy.graph(memory.view, about, 2).data
+    else:
+        data = _topics(memory.view)
+    places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}
+    lines = [{**link, "ends": [places[link["from"]], places[link["to"]]]} for link in data["links"]]
+    names = {node["id"]: node["label"] for node in data["nodes"]}
+    tied = {end for link in data["links"] for end in (link["from"], link["to"])}
+    drawing = {"places": places, "lines": lines, "width": WIDTH, "height": 2 * RADIUS + 120}
+    shares = not isinstance(memory.strategy, Linked)
+    return Page("map.html", data, {**drawing, "names": names, "tied": tied, "shares": shares})
+
+
+def _topics(view: View) -> dict[str, Any]:
+    """Return topics and the names that two of them share, in the shape of the command `graph`."""
+    found = view.derived(topic_names)
+    most = max(2, len(found) // 2)
+    sharing: dict[str, list[str]] = {}
+    for doc_id, topic in sorted(found.items()):
+        for name in topic.names:
+            sharing.setdefault(name, []).append(doc_id)
+    shared: dict[tuple[str, str], list[str]] = {}
+    for name, topics in sorted(sharing.items()):
+        if 2 <= len(topics) <= most:
+            for pair in combinations(topics[:NODES], 2):
+                shared.setdefault(pair, []).append(name)
+    best = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:LINKS]
+    ids = list(dict.fromkeys(doc_id for pair, _ in best for doc_id in pair))[:NODES]
+    ids += [doc_id for doc_id in sorted(found) if doc_id not in ids][: NODES - len(ids)]
+    nodes = [
+        {"id": one, "label": view.row(one).title or one, "visible": True, "hop": 0} for one in sorted(ids)
+    ]
+    links = [
+        {"from": pair[0], "to": pair[1], "type": ", ".join(names), "weight": len(names)}
+        for pair, names in best
+        if set(pair) <= set(ids)
+    ]
+    return {"root": "", "nodes": nodes, "links": links}
+
+
+def _place(at: int, count: int) -> dict[str, Any]:
+    """Place a node on a circle, with the label on the outside."""
+    angle = 2 * pi * at / max(count, 1) - pi / 2
+    x, y = cos(angle), sin(angle)
+    return {
+        "x": round(WIDTH / 2 + RADIUS * x, 1),
+        "y": round(RADIUS + 60 + RADIUS * y, 1),
+        "tx": round(WIDTH / 2 + (RADIUS + 12) * x, 1),
+        "ty": round(RADIUS + 64 + (RADIUS + 12) * y, 1),
+        "anchor": "start" if x > 0.1 else "end" if x < -0.1 else "middle",
+    }
 
 
 def undo(asked: Asked) -> Moved:

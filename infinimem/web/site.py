@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from infinimem.reader import Reader
 
 UNSORTED = "Not sorted into topics yet"
-NEEDS_LIBRARY = ("timeline", "review", "conversations")
+NEEDS_LIBRARY = ("timeline", "review", "conversations", "map")
 """Pages that have nothing to show of a folder of notes."""
 
 OF_A_MOMENT = ("/topics", "/doc/", "/fact/", "/search", "/timeline", "/conversations")
@@ -84,7 +84,7 @@ class Site:
 
     @property
     def menu(self) -> list[tuple[str, str]]:
-        pages = ("topics", "ask", "timeline", "review", "conversations")
+        pages = ("topics", "ask", "timeline", "review", "conversations", "map")
         initialised = self.memory.library.initialised
         names = {} if initialised else {"topics": "Notes"}
         left = () if initialised else NEEDS_LIBRARY

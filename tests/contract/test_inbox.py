@@ -355,7 +355,7 @@ def test_review_on_the_page(tmp_path: Path) -> None:
     page = client.get("/review").text
     assert TEA.text in page and f'value="inbox/2025-03-03-s1:{tea.seq}"' in page
     assert "2 changes" in client.get("/").text
-    for address in ("/conversations", "/timeline", "/topics", f"/fact/{tea.seq}", "/doc/INBOX"):
+    for address in ("/conversations", "/timeline", "/topics", f"/fact/{tea.seq}", "/map", "/doc/INBOX"):
         assert client.get(address).status_code == 200, address
     assert "drink it daily" not in client.get("/search?q=canaryone").text
     form = {"csrf": session.csrf, "word": "approve", "item": f"inbox/2025-03-03-s1:{tea.seq}"}

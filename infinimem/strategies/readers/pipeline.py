@@ -388,7 +388,9 @@ def best_that_fit(ranked: Callable[[int], Sequence[Retrieved]], budget: int) -> 
     return pack(ranked(MOST), budget) if more else packed
 
 
-def pack(items: Iterable[Retrieved], budget: int) -> list[Retrieved]:
+def pack(
+    items: Iterable[Retrieved], budget: int, count: Callable[[str], int] = tokens.count
+) -> list[Retrieved]:
     """Return the best items that fit, in their order, without lines that an earlier piece already shows."""
     packed: list[Retrieved] = []
     left = budget
@@ -400,7 +402,7 @@ def pack(items: Iterable[Retrieved], budget: int) -> list[Retrieved]:
             for taken in packed
         ):
             continue
-        if (length := tokens.count(item.text)) <= left:
+        if (length := count(item.text)) <= left:
             packed.append(item)
             left -= length
     return packed
