@@ -204,8 +204,9 @@ class Freshness:
                 doubted.add(f"{doc_id}.md")
         for path in doubted:
             doc_id = path.removesuffix(".md")
-            one = self._folders.get(path[: path.rfind("/") + 1])
-            if one and path not in one.passed:
+            folder = path[: path.rfind("/") + 1]
+            one = self._folders.get(folder)
+            if one and {path, folder}.isdisjoint(one.passed):
                 states[doc_id] = stamp = state_of(root, path)
                 if stamp is None:
                     one.documents.pop(doc_id, None)

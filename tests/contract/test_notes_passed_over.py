@@ -56,6 +56,13 @@ def test_copies_packages_and_backups_are_no_notes(shell: Shell) -> None:
         assert path in named
 
 
+def test_a_library_inside_a_folder_of_notes_is_no_notes(shell: Shell) -> None:
+    """What awaits approval in it, or was archived, is not read by way of the folder around it."""
+    put(shell.library, "Boat.md", "Memory/infinimem.toml", "Memory/CURRENT.md", "Memory/INBOX.md")
+    assert listed(shell) == {"Boat"}
+    assert "Memory/" in shell("--library", ".", "doctor").out
+
+
 def test_the_folders_own_gitignore_counts_and_no_other(shell: Shell) -> None:
     """What the folder's own .gitignore names is left out; neither a parent's counts, nor a broken line."""
     (shell.library.parent / ".gitignore").write_text("*\n")
