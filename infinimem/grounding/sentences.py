@@ -404,7 +404,7 @@ def source_of(text: str, origins: Collection[Entry]) -> Source:
     stated = [part for one in said for part in sentences(one) if not re.search("[?？؟]", part)]
     words, known = set(_content(text)), set(tokens("\n".join(stated)))
     added = words.intersection(tokens("\n".join(one.text for one in origins if one not in users))) - known
-    least = min((one.source for one in origins), key=SOURCES.index, default="tool")
+    least: Source = min((one.source for one in origins), key=SOURCES.index, default="tool")
     confirmed = not (words.isdisjoint(known) or added or unsupported(text, stated))
     return "user" if least == "AI" and confirmed else least
 
