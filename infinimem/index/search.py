@@ -13,6 +13,7 @@ Source: BM25 as in STRATEGIES 1.7 (k1, b, idf with + 1); docs/SEARCH.md has the 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -269,10 +270,14 @@ class Searcher:
         return list(once.values())[:limit]
 
     def _is_about(self, name: str, row: Row, asked: Sequence[str]) -> bool:
-        """Whether headings, or the turns that it came from, say what is asked: not what stands beside it."""
+        """Whether it points to what is beside it ("I gave it away"), or its headings or turns have a word."""
+        from infinimem.grounding.sentences import any_of  # few searches come here, and it is slow to import
+
         item = self._shown(Ranked(name, row, 0.0)) if row.seq else None
-        texts = [*item.headings, *(turn.text for turn in self._pieces.turns(item.origin))] if item else ()
-        return not row.seq or not set(asked).isdisjoint(self._words.kept(" ".join(texts)).split())
+        if item is None or re.search(rf"\b{any_of('pointing')}\b", item.text, re.IGNORECASE):
+            return True
+        texts = [*item.headings, *(turn.text for turn in self._pieces.turns(item.origin))]
+        return not set(asked).isdisjoint(self._words.kept(" ".join(texts)).split())
 
     def _pairs(self, reading: Reading, query: str) -> dict[tuple[str, str], float]:
         """Return how much each word tells that may be written as two: as much as the rarer of them."""

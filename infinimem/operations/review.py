@@ -133,8 +133,7 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
 def _here(move: Move, view: View) -> Move:
     """The archiving as it is to be done now: into the archive of the topic that its survivor stands in."""
     survivor = view.entry(move.by) if move.by is not None else None
-    there = survivor is not None and survivor.doc_id.startswith(spec.TOPICS)
-    return replace(move, to=survivor.doc_id) if survivor and there else move
+    return replace(move, to=survivor.doc_id) if survivor and survivor.doc_id.startswith(spec.TOPICS) else move
 
 
 def _where(seq: int | None, view: View) -> tuple[str, str]:

@@ -131,8 +131,12 @@ def test_what_only_stands_beside_the_words_is_no_hit(shell: Shell) -> None:
 
 
 def test_headings_and_the_words_of_its_own_turn_find_a_line(tmp_path: Path) -> None:
-    """A fact is found by the heading it stands under, and by what was said, where a model worded it."""
-    facts = {"Bought a boat.": "Owns a vessel.", "It is blue.": "Is blue."}
+    """A fact is found by its heading, by what was said where a model worded it, and where it says "it"."""
+    facts = {
+        "Bought a boat.": "Owns a vessel.",
+        "A blue thing.": "Likes blue.",
+        "Gave it away.": "Gave it away",
+    }
 
     def extract(v: Any) -> Any:
         return {
@@ -143,9 +147,9 @@ def test_headings_and_the_words_of_its_own_turn_find_a_line(tmp_path: Path) -> N
 
     memory = open_memory(tmp_path / "m", model=ScriptedLLM({"extract": extract}), create=True)
     memory.observe([Turn(text, session="s") for text in facts])
-    for query, many in {"harbour": 2, "boat": 1}.items():
-        found = [item.text for item in memory.retrieve(query).items]
-        assert sorted(found) == sorted(facts.values())[-many:], query
+    for query, unseen in {"harbour": "", "boat": "Likes blue."}.items():
+        found = {item.text for item in memory.retrieve(query).items}
+        assert found == {*facts.values()} - {unseen}, query
 
 
 # ── patterns ─────────────────────────────────────────────────────────────────────────────────────────
