@@ -100,7 +100,9 @@ class Options:
 
     def writing(self) -> Memory:
         """Open the library with its model; the default library is made if it is not there."""
-        memory = self._tell_offline(self._open(self.model, create=self.place().is_default))
+        place = self.place()
+        memory = self._tell_offline(self._open(self.model, create=place.is_default))
+        or_notes(place, Path.cwd(), self.out.say, writes=True)
         if memory.library.configuration.suspends_model(self.model):
             return memory  # to ask it is an error that says the same
         return self._warned(memory)
@@ -129,9 +131,11 @@ class Options:
     def _open(self, model: str | None, *, notes: bool = False, **how: Any) -> Memory:
         place = self.place(notes)
         if place.is_default and not how.get("create") and not place.path.is_dir():
+            here = or_notes(place, Path.cwd(), lambda text: None).path
+            notes = f"; --library . reads the notes in {here}, `infinimem init` makes them a library"
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
-                " or a folder of notes"
+                " or a folder of notes" + notes * (here != place.path)
             )
         from infinimem.memory import open_memory
 
