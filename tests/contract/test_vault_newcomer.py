@@ -12,7 +12,8 @@ from cli_runner import Shell
         ("The bill was 40. Paid by card.\n", "What was the bill?", "The bill was 40. Paid by card."),
         ("The parrot came in 2019. It eats seeds.\n", "When did the parrot come?", "came in 2019. It eats"),
         ("Frame number KX 40917. Tyres 700x38.\n", "What is the frame number?", "KX 40917. Tyres"),
-        ("The frame number is\n40917. Tyres 700x38.\n", "What tyres?", "40917. Tyres"),
+        ("The parrot came in\n2019. It eats seeds.\n", "When did the parrot come?", "came in 2019. It eats"),
+        ("The bill was\n40. Paid by card.\n", "Paid how?", "40. Paid"),
     ],
 )
 def test_a_quotation_keeps_the_number_that_ends_a_sentence(
@@ -41,6 +42,7 @@ RULES = [
     "Never push to main without asking me.",
     "Whenever you change a file, run ruff.",
     "Before you commit, always run ruff.",
+    "You must not edit generated files.",
 ]
 ONCE = [
     "Run the tests now.",
@@ -54,6 +56,7 @@ ONCE = [
     "Run the tests before you leave today.",
     "You must try this place before you leave.",
     "Always happy to help!",
+    "Never use em dashes?",
     "Never mind.",
 ]
 

@@ -281,7 +281,7 @@ LITTLE = 0.3
 """What a common word counts, a person's name, and a word that only the title or a kin word has."""
 
 _NAME = re.compile(r"(?<=[\w,;]\s)[A-ZÀ-ÖØ-Þ][\w'’.]*")
-_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s")
 
 
 class _Line(NamedTuple):
