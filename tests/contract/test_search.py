@@ -118,7 +118,7 @@ def test_search_remember_search_over_mcp(tmp_path: Path) -> None:
 def test_what_only_stands_beside_the_words_is_no_hit(shell: Shell) -> None:
     """Lines that have nothing of a question but its words beside them are not shown; evidence is named."""
     shell("init")
-    for line in ("I keep bees.", "Always run ruff before you commit.", "My sofa is green."):
+    for line in ("I keep bees.", "Could you run ruff on the commit?", "My sofa is green."):
         assert shell("add", line, "--model", "offline").code == 0
     for command in ("search", "retrieve", "grep"):
         shown = shell(command, "ruff")
