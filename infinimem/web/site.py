@@ -156,10 +156,6 @@ class Asked:
     def is_live(self) -> bool:
         return not (self.form or self.moment)
 
-    @property
-    def now(self) -> str:
-        return self._with({"as-of": ""})
-
     def narrowed(self, name: str, value: str) -> str:
         """Return the address with one facet set, or freed if it is set so; without a name all are freed."""
         if not name:
@@ -181,7 +177,8 @@ class Asked:
 
     @property
     def moment(self) -> str:
-        return self.query.get("as-of", "").strip()
+        is_of_one = self.address.startswith((*OF_A_MOMENT, "/ask"))
+        return self.query.get("as-of", "").strip() if is_of_one else ""
 
     @property
     def start(self) -> int:
