@@ -48,9 +48,7 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
     dependents = dependents_of(wanted, receipts)
     if dependents and not together:
         names = ", ".join(receipt.id for receipt in dependents)
-        of_records = any(name.startswith(folders().whole) for name, *_ in wanted.files)
-        did = "changed the same records" if of_records else "moved the same lines"
-        raise LibraryError(f"{names} {did} later; undo them first, or all with --together")
+        raise LibraryError(f"{names} changed the same later; undo them first, or all with --together")
     group = [f"{_WITH}{wanted.label}"] if dependents else []
     return tuple(_undo(library, receipt, group) for receipt in [*dependents, wanted])
 

@@ -330,8 +330,7 @@ def undo(asked: Asked) -> Moved:
     if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
         raise UsageError("say which receipt: its name")
     together = asked.form.get("together", "")
-    now = undoing(asked, named(recorded(asked.memory.view).receipts, name))["together"] if together else ""
-    if together != now:
+    if together and together != undoing(asked, named(asked.memory.receipts(), name))["together"]:
         raise LibraryError("others lean on that receipt now: look at its page again")
     done = asked.memory.undo(name, bool(together))[0]  # of several the one that leans on no other
     doc_id = asked.form.get("doc", "")

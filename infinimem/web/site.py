@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from infinimem.reader import Reader
 
 UNSORTED = "Not sorted into topics yet"
-NEEDS_LIBRARY = ("timeline", "review", "conversations", "map")
-"""Pages that have nothing to show of a folder of notes."""
-
 OF_A_MOMENT = ("/topics", "/doc/", "/fact/", "/search", "/timeline", "/conversations")
 """Pages that show the library as it stood: a link to one of them from a page of the past stays there."""
 
@@ -87,7 +84,7 @@ class Site:
         pages = ("topics", "ask", "timeline", "review", "conversations", "map")
         initialised = self.memory.library.initialised
         names = {} if initialised else {"topics": "Notes"}
-        left = () if initialised else NEEDS_LIBRARY
+        left = () if initialised else ("timeline", "review", "conversations", "map")  # notes fill none
         return [(f"/{name}", names.get(name, name.capitalize())) for name in pages if name not in left]
 
     @property
@@ -177,8 +174,8 @@ class Asked:
 
     @property
     def moment(self) -> str:
-        is_of_one = self.address.startswith((*OF_A_MOMENT, "/ask"))
-        return self.query.get("as-of", "").strip() if is_of_one else ""
+        is_past = self.address.startswith((*OF_A_MOMENT, "/ask"))
+        return self.query.get("as-of", "").strip() if is_past else ""
 
     @property
     def start(self) -> int:
