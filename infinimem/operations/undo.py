@@ -145,7 +145,7 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
         place, old = view.entry(seq), quoted(receipt).get(seq)
         document = place and (done.documents.get(place.doc_id) or view.document(place.doc_id))
         if not old or not document or [one.seq for one in document.entries].count(seq) != 1:
-            raise LibraryError(f"{receipt.id} cannot be undone: line {seq} is not there, or twice")
+            raise LibraryError(f"{receipt.id} cannot be undone: line {seq} would stand nowhere, or twice")
         done.documents[document.id] = reading(document, {seq: old.line})
     if held := _held_elsewhere(view, done):
         raise LibraryError(

@@ -14,7 +14,7 @@ from string import ascii_lowercase
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
-from infinimem.markdown.signature import format_seqs
+from infinimem.markdown.signature import format_seqs, parse_entry
 from infinimem.model import Entry, Receipt, ReceiptRow, Usage
 from infinimem.store.files import digest
 from infinimem.store.line_map import Reverse, parse_reverse, parts
@@ -217,8 +217,7 @@ def parse_receipt(document: Document) -> Receipt:
 
 def quoted(receipt: Receipt) -> Mapping[int, Entry]:
     """Return the lines that it quotes, by seq, each as it was first of all."""
-    text = "\n".join(receipt.quoted).encode("utf-8", "surrogateescape")
-    return {place.seq: place.entry for place in reversed(Document.parse(receipt.id, text).entries)}
+    return {entry.seq: entry for line in reversed(receipt.quoted) if (entry := parse_entry(line))}
 
 
 def reverse_diffs(document: Document) -> tuple[Reverse, ...]:

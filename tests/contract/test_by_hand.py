@@ -159,11 +159,18 @@ def test_an_edit_that_undo_finds_is_noted_first(shell: Shell) -> None:
     assert tea(shell) == ("human", "My favourite tea is oolong.")
 
 
-def test_of_an_edited_line_that_is_gone_nothing_is_put_back(shell: Shell) -> None:
-    """Undo of an edit whose line a person took away since is refused in one line, and writes nothing."""
-    assert shell("consolidate").code == 0
+@pytest.mark.parametrize("pasted", [True, False])
+def test_an_edit_is_not_undone_where_its_line_would_stand_nowhere_or_twice(
+    shell: Shell, pasted: bool
+) -> None:
+    """Undo of an edit whose line was pasted as well, or taken away since, is refused and writes nothing."""
     (path,) = (shell.library / "topics").glob("*.md")
-    path.write_text(re.sub(TEA, "Tea.", path.read_text()))
+    edited = path.read_text()
+    if pasted:
+        path.write_text(edited + line(edited, "oolong").replace("oolong", "rooibos"))
+    assert shell("consolidate").code == 0
+    if not pasted:
+        path.write_text(re.sub(TEA, "Tea.", path.read_text()))
     left = path.read_text()
-    shell("undo", "2").failed(1, "cannot be undone")
+    shell("undo", "2").failed(1, "line 2 would stand nowhere, or twice" if pasted else "cannot be undone")
     assert path.read_text() == left
