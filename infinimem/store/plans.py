@@ -127,11 +127,8 @@ def _current(plan: Plan, base: View, now: View) -> Plan:
     if not left:
         return plan
     note = f"left out, moved or deleted meanwhile: {format_seqs(left)}"
-    return replace(
-        plan,
-        moves=tuple(move for move in plan.moves if move.seq not in left),
-        notes=(*plan.notes, note),
-    )
+    moves = tuple(move for move in plan.moves if move.seq not in left)
+    return replace(plan, moves=moves, notes=(*plan.notes, note))
 
 
 def _overtaken(plan: Plan, base: View, now: View) -> tuple[Reason, ...]:
