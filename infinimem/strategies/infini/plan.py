@@ -39,10 +39,9 @@ FIRST, FEW = 2, 3
 """Facts by which a topic is told; so few topics of a document that is parted are told by all."""
 GIVE_UP = 4
 """After so many unreadable replies in a row the model is not asked again in this plan."""
-NEAR = 0.18
-"""Cosine from which the nearest line is near; the second must have twice as much, and so on. Of changed facts
-of sample_library, LoCoMo's conv-44 and FactConsolidation (6k) 10 of 12, 4 of 7, 150 of 155 are near to each
-other, by 60, 612 and 609 lines; at 0.25 10, 4, 140 by 44, 502 and 525."""
+NEAR, NEAREST = 0.15, 2
+"""Cosine from which lines are near, and how many of the nearest count: two are joined if each is so to the
+other. All 12 changed facts of sample_library are."""
 FEWEST = 100
 """Lines of which there are taken to be, where there are less: of a few, most hold any word that two share."""
 
@@ -330,7 +329,7 @@ def near_groups(
         (at, other)
         for at, those in near.items()
         for rank, other in enumerate(sorted(sorted(those), key=those.__getitem__, reverse=True), 1)
-        if those[other] >= rank * NEAR
+        if rank <= NEAREST
     }
     group = np.arange(len(terms))
     for at, other in chosen & {(other, at) for at, other in chosen}:
