@@ -29,6 +29,7 @@ from infinimem.errors import UsageError
 from infinimem.log import log
 from infinimem.markdown.characters import sound
 from infinimem.markdown.document import Document
+from infinimem.markdown.signature import without_tombstones
 from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
 from infinimem.store.view import Scope, View
@@ -211,7 +212,7 @@ def text_of(document: Document) -> bytes:
     """The lines of a document as they are shown (`Document.text_line`), each ended by "\\n"."""
     if not document.lines:
         return b""
-    joined = "\n".join((*document.lines, ""))
+    joined = without_tombstones("\n".join((*document.lines, "")))
     try:
         text = joined.encode()
     except UnicodeEncodeError:

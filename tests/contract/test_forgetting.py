@@ -69,6 +69,19 @@ def test_a_line_becomes_a_tombstone_where_it_stood(shell: Shell) -> None:
     assert "Imogen" not in shell("search", "Imogen sapphires").out
 
 
+def test_a_tombstone_is_not_shown_and_not_found(shell: Shell) -> None:
+    """The comment in a forgotten line's place is an empty line for whoever reads, and no search's hit."""
+    said(shell, *FRIENDS)
+    path = topic(shell, "people", "People", "Imogen", "Rita", "Bruno")
+    path.write_text(path.read_text() + "\nProse of mine.\n")
+    shell("forget", "--match", "Imogen", "--yes")
+    assert "<!-- forgotten: " in path.read_text()
+    for command in ("search Rita --full", "search forgotten --scope all", "grep forgotten", "read people"):
+        assert "forgotten:" not in shell(*command.split()).out, command
+    assert open_memory(shell.library, model="offline").retrieve("forgotten").items == ()
+    assert "forgotten" in shell("blame", "people").out
+
+
 def test_a_name_is_reported_and_rename_changes_it_in_receipts_too(shell: Shell) -> None:
     """A forgotten word in a title or file name is reported, not changed; `rename` takes it out everywhere."""
     said(shell, *FRIENDS)

@@ -277,7 +277,7 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     seqs, sums = choice.seqs, receipts.Checksums(number)
     records = without_records(view, seqs, lambda record: choice.texts.within(record.to_bytes()))
     stay = {doc_id: record for doc_id, record in records.items() if record}
-    told = _held(view, choice, records.keys() - stay)
+    told = ever_held(view, choice, records.keys() - stay)
     told |= {text for doc_id in told for text in spec.texts_of(doc_id)}
     records |= {one: None for one in told if one in view and one.startswith(spec.folders().texts)}
     done = Rendered(dict(records), sums=sums.known, reverse_diffs=[])
@@ -381,7 +381,7 @@ def _name(document: Document) -> str:
     return stem.replace("-", " ") if document.title in ("", MARK) else document.title
 
 
-def _held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str]:
+def ever_held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str]:
     """Documents that hold one of the lines, or ever did; and these records, wherever they lay."""
     seqs, stems = choice.seqs, set(map(stem, records))
     rows = ({row.was, row.now} for one in recorded(view).receipts for row in one.rows if row.seq in seqs)
