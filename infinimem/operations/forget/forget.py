@@ -70,8 +70,8 @@ class Forgotten:
 
     `rows` and `files` are lines that would go, and paths that would change; none afterwards. `receipt` is
     None in a dry run. `left` holds some of it still; in a dry run it is what a `forget` will not touch.
-    `repeated` are lines that say some of it in their own right, and stay; `history` says what to do about
-    git; `notes` what was taken otherwise than it was written.
+    `repeated` are lines that say some of it in their own right, and stay; `history` says what
+    brings it back, an import say, and what to do about git; `notes` what was taken otherwise than it was written.
     """
 
     rows: tuple[Candidate, ...] = ()
@@ -177,12 +177,14 @@ def _report(library: Library, view: View, choice: Choice, done: Rendered) -> For
     lost_links = {one for one, new in done.documents.items() if new and one.startswith(folders().ledgers)}
     files = sorted(f"{one}.md" for one in done.documents.keys() - lost_links if one in view)
     records = [one for one, new in done.documents.items() if not new and one.startswith(folders().ledgers)]
-    ever = {f"{one}.md" for one in (CURRENT, *ever_held(view, choice, records))}.union(files)
+    ever = {f"{one}.md" for one in (CURRENT, *ever_held(view, choice, records))}.union(files) if files else ()
+    marked = any(place.entry.fields.keys() & {"turn", "key"} for place in choice.lines)
+    again = "they came by an import: the next import of the same file brings them back" if marked else ""
     return Forgotten(
         seqs=tuple(sorted(choice.seqs)),
         files=tuple(files),
         repeated=tuple(sorted({place.seq for place in choice.texts.repeated})),
-        history=git_advice(library.root.absolute(), ever if files else (), choice.seqs),
+        history="\n".join(filter(None, (again, git_advice(library.root.absolute(), ever, choice.seqs)))),
         records=tuple(records),
     )
 

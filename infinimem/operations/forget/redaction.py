@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from infinimem import spec, tokens
+from infinimem.errors import UsageError
 from infinimem.markdown.document import Document, heading_title
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry, tombstone
@@ -196,6 +197,16 @@ def choose(view: View, known: Mapping[int, state.SeenLine], wanted: Wanted) -> C
     if wanted.session and not any(session_of(place, view) == wanted.session for place in others):
         words.add(wanted.session)
     return Choice(seqs, going, unsigned, Texts(said, words, others))
+
+
+def named_session(view: View, name: str) -> str:
+    """Return the session of this name, or of this title before its id or day; UsageError if that is not one."""
+    there = {session_of(place, view) or "" for place in view.entries("all")}
+    begin = sorted(one for one in there if one.startswith(f"{name} ")) if name not in there else []
+    titled = [one for one in begin if re.fullmatch(r" \S*[0-9]\S*", one[len(name) :])]
+    if begin and len(titled) != 1:
+        raise UsageError(f"no session is called {name!r}; these begin so: {', '.join(begin[:20])}")
+    return titled[0] if titled else name
 
 
 def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
