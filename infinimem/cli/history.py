@@ -193,11 +193,19 @@ def _show_changes(out: Output, facts: Sequence[FactChange]) -> None:
 @click.option("--together", is_flag=True, help="Also undo the later receipts that moved the same lines.")
 def undo(options: Options, receipt: str | None, together: bool) -> None:
     """This is a new transaction with a receipt of its own."""
-    out = options.out
-    done = options.reading().undo(receipt, together)
+    out, memory = options.out, options.reading()
+    before = {f"takes back receipt {one.label}": one for one in memory.receipts()}
+    done = memory.undo(receipt, together)
     if out.result({"receipt": receipt_json(done[-1]), "receipts": [receipt_json(one) for one in done]}):
         for one in done:
             show_receipt(out, one)
+        taken = before[done[-1].notes[0]]
+        out.say(f"taken back: the {taken.op} of {taken.time} ({summary(taken)})")
+        later = [str(place.seq) for place in memory.view.entries("evidence") if place.seq > taken.high]
+        if later and not receipt:
+            stay = f"{counted(len(later), 'turn')} recorded after it {'stay' if later[1:] else 'stays'}"
+            listed = "…," * (len(later) > 20) + ",".join(later[-20:])
+            out.say(f"{stay}, for recording has no receipt: infinimem forget --seq {listed} takes out")
 
 
 @command()

@@ -57,6 +57,20 @@ def test_the_past_can_be_asked(shell: Shell, moment: str) -> None:
         assert "192.168.1.1 now" not in then
 
 
+def test_an_undo_says_what_it_takes_back_and_which_turns_stay(shell: Shell) -> None:
+    """Recording has no receipt: `undo` names what it took back, and how to take out what was said since."""
+    assert re.search(r"taken back: the consolidate of 20\d\d-\S+ \(.*file.*\)", shell("undo").err)
+    assert "recorded after it" not in shell("undo").err
+    assert shell("-q", "add", "My PIN is kept in the blue tin, oops.").code == 0
+    seq = shell("--json", "search", "blue tin", "--scope", "evidence").json["hits"][0]["seqs"][0]
+    ran = shell("undo")
+    assert (
+        f"1 turn recorded after it stays, for recording has no receipt: infinimem forget --seq {seq} "
+        in ran.err
+    )
+    assert "blue tin" in shell("search", "blue tin", "--scope", "evidence").out
+
+
 def test_an_undo_is_a_change_like_any_other(shell: Shell) -> None:
     """Undo puts lines back byte for byte, leaves a receipt, and can be undone."""
     topic = shell.library / "topics" / "home-network.md"

@@ -70,8 +70,8 @@ class Forgotten:
 
     `rows` and `files` are lines that would go, and paths that would change; none afterwards. `receipt` is
     None in a dry run. `left` holds some of it still; in a dry run it is what a `forget` will not touch.
-    `repeated` are lines that say some of it in their own right, and stay; `history` says what
-    brings it back, an import say, and what to do about git; `notes` what was taken otherwise than it was written.
+    `repeated` are lines that say some of it in their own right, and stay; `history` says that
+    an import brings lines back, and what to do about git; `notes` what was taken otherwise than written.
     """
 
     rows: tuple[Candidate, ...] = ()
