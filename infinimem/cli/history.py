@@ -220,6 +220,9 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
     if not (approve or reject):
         rows = memory.review()
         out.result({"rows": [asdict(row) for row in rows]}, lambda: _list_review(out, rows))
+        view = memory.view
+        if view.settings.write.approve and view.spec.has_entries and (turns := len(view.uncited())):
+            out.say(f"waiting for the next consolidation to extract from them: {counted(turns, 'turn')}")
         return
     receipts = memory.decide(approve, reject)
     left = memory.review()

@@ -200,7 +200,7 @@ def choose(view: View, known: Mapping[int, state.SeenLine], wanted: Wanted) -> C
 
 
 def named_session(view: View, name: str) -> str:
-    """Return the session of this name, or title, which an id or a day follows; UsageError if not one has it."""
+    """Return the session of this name, or title, with an id or a day behind; UsageError if not one has it."""
     there = {session_of(place, view) or "" for place in view.entries("all")}
     begin = sorted(one for one in there if one.startswith(f"{name} ")) if name not in there else []
     titled = [one for one in begin if re.fullmatch(r" \S*[0-9]\S*", one[len(name) :])]
