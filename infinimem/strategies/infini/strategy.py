@@ -369,7 +369,8 @@ class _Unit:
                 for at, turn in enumerate(turns)
                 if turn.seq in told or any(one.seq in bad for one in turns[at : at + CONTEXT_TURNS + 1])
             ]
-            again = known._reply(concerned or turns, context, people, problems)
+            before = context if turns[0] in (concerned or turns) else ()
+            again = known._reply(concerned or turns, before, people, problems)
         if again.failure and first.failure:
             return again
         return _settled(_Drawn() if first.failure else first, _Drawn() if again.failure else again)
