@@ -486,10 +486,12 @@ class Memory(Reader):
 
     def review(self) -> tuple[ReviewItem, ...]:
         """Return what needs approval (operations/review.py); what is void is reported once, then dropped."""
-        from infinimem.operations.review import awaiting, drop_void
+        from infinimem.operations.review import awaiting, drop
 
         rows = awaiting(self.library)
-        drop_void(self.library, rows)
+        if void := [row for row in rows if row.void]:
+            with suppress(LibraryError):  # of a disk that refuses, or while another writes: the next time
+                drop(self.library, void)
         return rows
 
     def decide(self, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:

@@ -133,11 +133,6 @@ class Pattern:
         return [text[start:end] for start, end in self.places(text)]
 
     @property
-    def is_expression(self) -> bool:
-        """Whether it means more than what stands there."""
-        return not self.notes and _META.search(self.line.pattern) is not None
-
-    @property
     def reach(self) -> int:
         """Bytes that may be searched at once."""
         return 1 << 62 if self.is_plain else MAX_STEPS // max(int(self.line.programsize), 1)
@@ -212,12 +207,8 @@ def text_of(document: Document) -> bytes:
     """The lines of a document as they are shown (`Document.text_line`), each ended by "\\n"."""
     if not document.lines:
         return b""
-    joined = without_tombstones("\n".join((*document.lines, "")))
-    try:
-        text = joined.encode()
-    except UnicodeEncodeError:
-        text = sound(joined).encode()
-    return text.replace(b"\r\n", b"\n") if b"\r" in text else text
+    text = without_tombstones("\n".join((*document.lines, "")))
+    return sound(text).encode().replace(b"\r\n", b"\n")
 
 
 def first_matches(documents: Iterable[Document], pattern: Pattern, most: int) -> Found:

@@ -72,7 +72,8 @@ class DocumentStates:
             news.update(names)
             if key is older.key:
                 return news
-        return _differing(self.stamps, older.stamps)
+        now, then = self.stamps, older.stamps
+        return {doc_id for doc_id in {*now, *then} if now.get(doc_id) != then.get(doc_id)}
 
     def state(self, doc_id: str) -> Stamp | None:
         """Return the state of any document, also of one that is passed over."""
@@ -96,11 +97,6 @@ class DocumentStates:
             ids = tuple(sorted([*(doc_id for doc_id in ids if doc_id in stamps), *came]))
         steps = (*self.steps, (self.key, news))[-STEPS:] if self.ids else ()
         return DocumentStates(ids, stamps, oversized, steps=steps)
-
-
-def _differing(now: Mapping[str, Stamp], before: Mapping[str, Stamp]) -> set[str]:
-    gone = {doc_id for doc_id in before if doc_id not in now}
-    return gone | {doc_id for doc_id, stamp in now.items() if before.get(doc_id) != stamp}
 
 
 class Freshness:
