@@ -133,6 +133,11 @@ class Pattern:
         return [text[start:end] for start, end in self.places(text)]
 
     @property
+    def is_expression(self) -> bool:
+        """Whether it means more than what stands there."""
+        return not self.notes and _META.search(self.line.pattern) is not None
+
+    @property
     def reach(self) -> int:
         """Bytes that may be searched at once."""
         return 1 << 62 if self.is_plain else MAX_STEPS // max(int(self.line.programsize), 1)
