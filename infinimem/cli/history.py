@@ -31,7 +31,7 @@ from infinimem.results import (
 if TYPE_CHECKING:
     from infinimem.operations.as_of import FactChange
     from infinimem.operations.forget.forget import Forgotten
-    from infinimem.operations.history import Blamed, Event
+    from infinimem.operations.history import Blamed
     from infinimem.operations.review import ReviewItem
 
 INDENT = 8  # characters before the words of a line
@@ -67,10 +67,8 @@ def history(options: Options, seq: int) -> None:
     """Lists every receipt that moved it."""
     out = options.out
     events = options.reading().history(seq)
-    out.result(history_json(events), lambda: _show_events(out, events))
-
-
-def _show_events(out: Output, events: Iterable[Event]) -> None:
+    if not out.result(history_json(events)):
+        return
     if not out.for_people:
         out.table((), [(e.event, e.seq, e.time, event_words(e), e.text) for e in events])
         return
@@ -91,17 +89,15 @@ def blame(options: Options, target: str) -> None:
     name, colon, line = target.rpartition(":")
     if colon and not (name and line.isascii() and line.isdigit() and len(line) < 10):
         raise UsageError(f"{target!r}: write ID or ID:LINE, for example CURRENT:12")
+    out = options.out
     lines = options.reading().blame(name if colon else target, int(line) if colon else None)
     rows = [{**without_blanks(asdict(one)), "turns": [asdict(turn) for turn in one.turns]} for one in lines]
-    options.out.result({"rows": rows}, lambda: _show_blame(options.out, lines, whole=not colon))
-
-
-def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
-    """Print a line's words and who put them there; derived lines in a row are one for people."""
+    if not out.result({"rows": rows}):
+        return
     if not out.for_people:
         out.table((), [(one.line, one.seq or "", *_blame_words(one, False), one.text) for one in lines])
         return
-    for derived, run in groupby(lines, lambda one: whole and one.kind in ("derived", "blank")):
+    for derived, run in groupby(lines, lambda one: not colon and one.kind in ("derived", "blank")):
         some = list(run)
         if derived:
             numbers = "-".join(dict.fromkeys((str(some[0].line), str(some[-1].line))))

@@ -47,10 +47,10 @@ def locate(option: str | None, cwd: Path) -> Location:
     return Location(folder) if (folder := next(above, None)) else default()
 
 
-def or_notes(place: Location, cwd: Path, say: Say) -> Location:
+def or_notes(place: Location, cwd: Path, say: Say, writes: bool = False) -> Location:
     """Return the current folder instead of the default library, if it is a vault or mostly notes, or if it
     has notes and nobody made that library yet, and say so; never the home folder nor one above it.
-    UsageError if it has so many files that it must be named."""
+    UsageError if it has so many files that it must be named. `writes`: say that it is not written."""
     home = Path(os.environ.get("HOME") or "/").resolve()
     if not place.is_default or home.is_relative_to(cwd.resolve()):
         return place
@@ -69,10 +69,13 @@ def or_notes(place: Location, cwd: Path, say: Say) -> Location:
     if notes and not made and not is_vault and files > MOST:
         raise UsageError(f"{cwd} has over {MOST:,} files; if you mean these, pass --library .")
     if notes and (is_vault or not made or (2 * notes > files and files <= MOST)):
+        if writes:
+            say(f"writing to {place.path}, not to the notes in {cwd}; to write here: infinimem init")
+            return place
         why = "not your default library" if made else "there is no library here"
         say(f"{why}: reading the notes in {cwd}")
         return Location(cwd)
-    if notes:
+    if notes and not writes:
         _say_daily(say, cwd, f"reading your default library; for the notes in {cwd}: --library .", "notes")
     return place
 

@@ -70,9 +70,20 @@ class Options:
         return or_notes(place, Path.cwd(), say or self.out.say) if notes else place
 
     def reading(self, notes: bool = False) -> Memory:
-        """Open the library, or the current folder of `notes`, with no model, whose key may be missing."""
+        """Open the library, or the current folder of `notes`, with no model, whose key may be missing. Tell
+        what is passed over that may be meant as notes: once a day, and always what cannot be read."""
         memory = self._open(OFFLINE, notes=notes)
-        self._tell_passed_over(memory)
+        memory.library.view()
+        passed = memory.library.fresh.passed_over()
+        if passed:
+            from infinimem.store.folders import UNREADABLE
+
+            if not first_today("passed-over", str(memory.library.files.root)):
+                passed = {path: why for path, why in passed.items() if why == UNREADABLE}
+        if passed and not self.quiet:
+            listed = ", ".join(f"{path} ({why})" for path, why in [*passed.items()][:3])
+            more = f" and {len(passed) - 3} more" if len(passed) > 3 else ""
+            click.echo(f"passed over: {listed}{more}; infinimem doctor names all", err=True)
         return self._warned(memory)
 
     def snapshot(self, memory: Memory) -> Reader:
@@ -104,7 +115,9 @@ class Options:
 
     def writing(self) -> Memory:
         """Open the library with its model; the default library is made if it is not there."""
-        memory = self._tell_offline(self._open(self.model, create=self.place().is_default))
+        place = self.place()
+        memory = self._tell_offline(self._open(self.model, create=place.is_default))
+        or_notes(place, Path.cwd(), self.out.say, writes=True)
         if memory.library.configuration.suspends_model(self.model):
             return memory  # to ask it is an error that says the same
         return self._warned(memory)
@@ -133,9 +146,11 @@ class Options:
     def _open(self, model: str | None, *, notes: bool = False, **how: Any) -> Memory:
         place = self.place(notes)
         if place.is_default and not how.get("create") and not place.path.is_dir():
+            here = or_notes(place, Path.cwd(), lambda text: None).path
+            advice = f"; --library . reads the notes in {here}, `infinimem init` makes them a library"
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
-                " or a folder of notes"
+                " or a folder of notes" + advice * (here != place.path)
             )
         from infinimem.memory import open_memory
 
@@ -148,20 +163,6 @@ class Options:
         if watched and memory.llm.name == OFFLINE and not named and first_today("offline"):
             self.out.say("offline: no model is configured, rules do the work; --model names one")
         return memory
-
-    def _tell_passed_over(self, memory: Memory) -> None:
-        """Tell what is passed over that may be meant as notes: once a day, and always what cannot be read."""
-        memory.library.view()
-        passed = memory.library.fresh.passed_over()
-        if passed:
-            from infinimem.store.folders import UNREADABLE
-
-            if not first_today("passed-over", str(memory.library.files.root)):
-                passed = {path: why for path, why in passed.items() if why == UNREADABLE}
-        if passed and not self.quiet:
-            listed = ", ".join(f"{path} ({why})" for path, why in [*passed.items()][:3])
-            more = f" and {len(passed) - 3} more" if len(passed) > 3 else ""
-            click.echo(f"passed over: {listed}{more}; infinimem doctor names all", err=True)
 
     def _warned(self, memory: Memory) -> Memory:
         from infinimem.settings import advice

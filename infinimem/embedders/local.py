@@ -25,12 +25,7 @@ from infinimem.settings import EMBEDDERS, Configuration, EmbedderSettings, embed
 from infinimem.spec import load, plugins, unusable
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from infinimem.embedders.base import Matrix
-
-    Row = NDArray[np.float64]
 
 TOKENIZER = "tokenizer.json"
 

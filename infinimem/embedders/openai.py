@@ -13,12 +13,7 @@ from infinimem.model import Usage
 from infinimem.remote.endpoint import Endpoint, Refused, used
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from infinimem.embedders.base import Matrix
-
-    Row = NDArray[np.float64]
+    from infinimem.embedders.base import Matrix, Row
 
 _MODEL = "text-embedding-3-small"
 _TEXTS, _SHARE = 64, 1600  # of one request, characters of each; a server that takes less is asked in halves

@@ -24,7 +24,7 @@ from typing import Literal
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import parse_entry, tombstone
+from infinimem.markdown.signature import tombstone
 from infinimem.model import Receipt
 from infinimem.operations.provenance import REPLACED, recorded
 from infinimem.spec import folders
@@ -33,7 +33,7 @@ from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import is_inside
 from infinimem.store.library import Clock, Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
-from infinimem.store.receipts import forgotten, last_forget, named, receipts_of, reverse_diffs
+from infinimem.store.receipts import forgotten, last_forget, named, quoted, receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.view import Scope, View, whole
 from infinimem.user_folders import SETTINGS, cache_folder, delete_cache
@@ -144,7 +144,7 @@ def _as_seen(
     documents: dict[str, Document], receipt: Receipt, lines: Mapping[int, str]
 ) -> dict[str, Document]:
     """Take back what a person did before the receipt: lines read as they were last seen, where they stood."""
-    old = {entry.seq: line for line in receipt.quoted if (entry := parse_entry(line))}
+    old = {seq: entry.line for seq, entry in quoted(receipt).items()}
     edited: dict[str, dict[int, str]] = {}
     away, back = defaultdict[str, set[int]](set), defaultdict[str, list[str]](list)
     for row in receipt.rows:

@@ -205,8 +205,7 @@ def _archive(library: Library, rows: Sequence[ReviewItem]) -> Iterator[Receipt]:
         view = library.view()
         survivors = {move.by for move in left.values()}
         first = {seq: move for seq, move in left.items() if seq not in survivors} or left
-        moves = tuple(_here(first[seq], view) for seq in sorted(first))
-        yield from _carried_out(library, view, moves)
+        yield from _carried_out(library, view, tuple(_here(first[seq], view) for seq in sorted(first)))
         left = {seq: move for seq, move in left.items() if seq not in first}
 
 

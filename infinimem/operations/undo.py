@@ -19,12 +19,12 @@ from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import folders, strategies
-from infinimem.store.external_edits import differences, tracked
+from infinimem.store.external_edits import ExternalEdits, adopt, differences, find_edits, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.plans import Rendered, described, is_emptied
-from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
+from infinimem.store.receipts import FORGET, RENAME, forgotten, named, quoted, receipts_of, reverse_diffs
 from infinimem.store.records import held_by, link_to, sources_of, stem
 from infinimem.store.spec import EVIDENCE, TOPICS
 from infinimem.store.view import View, is_hidden
@@ -90,6 +90,9 @@ def _undo(library: Library, receipt: Receipt) -> Receipt:
         why = "what was forgotten is gone for good" if receipt.op == FORGET else "rename the document back"
         raise LibraryError(f"{receipt.id} cannot be undone: {why}")
     with library.locked() as view:
+        if edited := find_edits(view, library.seen_lines()).edited:  # else they would count as seen
+            library.sign(adopt(view, ExternalEdits(edited=edited), 0), view, "stamp")
+            view = library.view()
         gone = forgotten(receipts_of(view)).keys()
         done, lost = _taken_back(view, receipt, gone)
         notice = differences(view, library.seen_lines(), done.documents)
@@ -138,6 +141,12 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
     for topic in (done.documents.get(one, view.document(one)) for one in view.below(TOPICS) if waiting):
         if topic and waiting.intersection(described(topic)):
             done.documents[topic.id] = made_anew(topic, True)
+    for seq in (row.seq for row in own if row.why == "edited"):
+        place, old = view.entry(seq), quoted(receipt).get(seq)
+        document = place and (done.documents.get(place.doc_id) or view.document(place.doc_id))
+        if not old or not document or [one.seq for one in document.entries].count(seq) != 1:
+            raise LibraryError(f"{receipt.id} cannot be undone: line {seq} would stand nowhere, or twice")
+        done.documents[document.id] = reading(document, {seq: old.line})
     if held := _held_elsewhere(view, done):
         raise LibraryError(
             f"{receipt.id} cannot be undone: {held} holds its turns now; undo what made that first"

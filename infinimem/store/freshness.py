@@ -72,8 +72,7 @@ class DocumentStates:
             news.update(names)
             if key is older.key:
                 return news
-        now, then = self.stamps, older.stamps
-        return {doc_id for doc_id in {*now, *then} if now.get(doc_id) != then.get(doc_id)}
+        return {doc_id for doc_id, _ in self.stamps.items() ^ older.stamps.items()}
 
     def state(self, doc_id: str) -> Stamp | None:
         """Return the state of any document, also of one that is passed over."""

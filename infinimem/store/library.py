@@ -451,8 +451,7 @@ class Library:
         else:
             moved = (place for document in done.documents.values() if document for place in document.entries)
             notice = followed(known, moved)
-            notes = (*plan.notes, *map(str, verdict.withheld))
-            receipt = self.commit(done, view, head, notes, notice)
+            receipt = self.commit(done, view, head, (*plan.notes, *map(str, verdict.withheld)), notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         is_rebuilt = self.spec.sparse and plan.op == "rebuild" and view.drawn is not None

@@ -184,8 +184,7 @@ def receipt_and_changes(
             for doc_id in sorted(old)
             for row in reverse_diff(doc_id, old[doc_id], done.documents[doc_id], done.removed)
         ]
-    data = format_receipt(receipt, way)
-    return receipt, [*changes, FileChange(f"{receipt.id}.md", None, data)]
+    return receipt, [*changes, FileChange(f"{receipt.id}.md", None, format_receipt(receipt, way))]
 
 
 def violations(view: View, done: Rendered) -> list[Reason]:
@@ -389,8 +388,7 @@ class _PlanRenderer:
                 self._documents[doc_id] = headed(document, {"id": INBOX})
             elif doc_id == CURRENT:
                 epoch = self._view.epoch + (plan.op == "consolidate")
-                changes = {"id": CURRENT, "current_epoch": str(epoch)}
-                self._documents[doc_id] = headed(document, changes)
+                self._documents[doc_id] = headed(document, {"id": CURRENT, "current_epoch": str(epoch)})
             elif doc_id.startswith(TOPICS):
                 item = derived.get(doc_id) or Derived(doc_id, "", ())
                 self._documents[doc_id] = self._topic(document, item, plan.op)
