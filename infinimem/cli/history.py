@@ -201,7 +201,7 @@ def undo(options: Options, receipt: str | None, together: bool) -> None:
         if later and not receipt:
             stay = f"{counted(len(later), 'turn')} recorded after it {'stay' if later[1:] else 'stays'}"
             listed = "…," * (len(later) > 20) + ",".join(later[-20:])
-            out.say(f"{stay}, for recording has no receipt: infinimem forget --seq {listed} takes out")
+            out.say(f"{stay}, for recording has no receipt; to take out: infinimem forget --seq {listed}")
 
 
 @command()

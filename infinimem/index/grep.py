@@ -59,7 +59,7 @@ TOO_LARGE = f"the pattern is too large (over {MAX_PROGRAM} instructions); use {S
 _APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
 """What means something else in a whole text, or may: such a pattern is looked for line by line."""
 
-_META = re.compile(r"[\\.^$|?*+()\[{]")
+META = re.compile(r"[\\.^$|?*+()\[{]")
 
 Search = Callable[[Any, int, int], tuple[int, int]]
 """From a text and two offsets in it, where a match begins and ends; -1 where there is none."""
@@ -133,11 +133,6 @@ class Pattern:
         return [text[start:end] for start, end in self.places(text)]
 
     @property
-    def is_expression(self) -> bool:
-        """Whether it means more than what stands there."""
-        return not self.notes and _META.search(self.line.pattern) is not None
-
-    @property
     def reach(self) -> int:
         """Bytes that may be searched at once."""
         return 1 << 62 if self.is_plain else MAX_STEPS // max(int(self.line.programsize), 1)
@@ -204,7 +199,7 @@ def compile_pattern(pattern: str, ignore_case: bool = True, literal: bool = Fals
     options.never_nl = True
     text = None if not literal and _APART.search(pattern) else pattern if literal else f"(?m){pattern}"
     text = None if text is None else re2.compile(text, options)
-    is_plain = (literal or not _META.search(pattern)) and "\n" not in pattern and pattern.isascii()
+    is_plain = (literal or not META.search(pattern)) and "\n" not in pattern and pattern.isascii()
     return Pattern(line, text, notes, bool(pattern) and is_plain)
 
 

@@ -90,7 +90,7 @@ def test_an_undo_says_what_it_takes_back_and_which_turns_stay(shell: Shell) -> N
     seq = shell("--json", "search", "blue tin", "--scope", "evidence").json["hits"][0]["seqs"][0]
     ran = shell("undo")
     assert (
-        f"1 turn recorded after it stays, for recording has no receipt: infinimem forget --seq {seq} "
+        f"1 turn recorded after it stays, for recording has no receipt; to take out: infinimem forget --seq {seq}\n"
         in ran.err
     )
     assert "blue tin" in shell("search", "blue tin", "--scope", "evidence").out
