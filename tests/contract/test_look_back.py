@@ -89,10 +89,8 @@ def test_an_undo_says_what_it_takes_back_and_which_turns_stay(shell: Shell) -> N
     assert shell("-q", "add", "My PIN is kept in the blue tin, oops.").code == 0
     seq = shell("--json", "search", "blue tin", "--scope", "evidence").json["hits"][0]["seqs"][0]
     ran = shell("undo")
-    assert (
-        f"1 turn recorded after it stays, for recording has no receipt; to take out: infinimem forget --seq {seq}\n"
-        in ran.err
-    )
+    assert "1 turn recorded after it stays, for recording has no receipt" in ran.err
+    assert f"; to take out: infinimem forget --seq {seq}\n" in ran.err
     assert "blue tin" in shell("search", "blue tin", "--scope", "evidence").out
 
 
