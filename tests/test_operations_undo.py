@@ -97,7 +97,7 @@ def test_what_leans_on_what_leans_on_it_goes_too(memory: Memory) -> None:
     first = sorted_into(memory, (A, "topics/x"))
     second = sorted_into(memory, (A, "topics/y"), (B, "topics/y"))
     third = sorted_into(memory, (B, "topics/z"))
-    refused(memory, first.id, f"{third.id}, {second.id} moved the same lines later")
+    refused(memory, first.id, f"{third.id}, {second.id} changed the same later")
     memory.undo(first.id, together=True)
     assert notes(memory) == before
 

@@ -29,7 +29,7 @@ from infinimem.store.records import held_by, link_to, sources_of, stem
 from infinimem.store.spec import EVIDENCE, TOPICS
 from infinimem.store.view import View, is_hidden
 
-_NOTE = "takes back receipt "
+_NOTE, _WITH = "takes back receipt ", "together with what leans on receipt "
 _WRITTEN = tuple("added stamped edited pinned unpinned renumbered cites undated undone removed".split())
 """How the reason of a row begins whose line the receipt itself wrote or took out."""
 _BY_HAND = ("deleted", "moved by hand")
@@ -48,23 +48,25 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
     dependents = dependents_of(wanted, receipts)
     if dependents and not together:
         names = ", ".join(receipt.id for receipt in dependents)
-        of_records = any(isinstance(one, str) for one in _changed(wanted))
-        did = "changed the same records" if of_records else "moved the same lines"
-        raise LibraryError(f"{names} {did} later; undo them first, or all with --together")
-    return tuple(_undo(library, receipt) for receipt in [*dependents, wanted])
+        raise LibraryError(f"{names} changed the same later; undo them first, or all with --together")
+    group = [f"{_WITH}{wanted.label}"] if dependents else []
+    return tuple(_undo(library, receipt, group) for receipt in [*dependents, wanted])
 
 
 def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     """Return later receipts that moved or changed lines of this one, or of those, and stand; newest first. A
-    record, or a model's file, is one as a whole. LibraryError if this one was taken back already."""
+    record, or a model's file, is one as a whole, and so are undos that were done together; an undo counts
+    where it is of an earlier one. LibraryError if this one was taken back already."""
     taken = undone_by(receipts)
     if by := taken.get(wanted.label):
         raise LibraryError(f"{wanted.id} was undone by {by} already; undo that one to restore it")
+    older = {by for label, by in taken.items() if int(label.partition("-")[0]) < wanted.number}
     changed = _changed(wanted)
     dependents: list[Receipt] = []
     for receipt in receipts:
         stands = receipt.number > wanted.number and receipt.label not in taken
-        if stands and receipt.op not in ("undo", *_PASSED) and changed & _changed(receipt):
+        counts = receipt.op not in _PASSED and (receipt.op != "undo" or receipt.id in older)
+        if stands and counts and changed & _changed(receipt):
             dependents.insert(0, receipt)
             changed |= _changed(receipt)
     return dependents
@@ -72,7 +74,8 @@ def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]
 
 def _changed(receipt: Receipt) -> set[int | str]:
     records = {name for name, *_ in receipt.files if name.startswith(folders().whole)}
-    return records | {row.seq for row in receipt.rows}
+    groups = {note for note in receipt.notes if note.startswith(_WITH)}
+    return records | groups | {row.seq for row in receipt.rows}
 
 
 def undone_by(receipts: Sequence[Receipt]) -> dict[str, str]:
@@ -85,7 +88,7 @@ def undone_by(receipts: Sequence[Receipt]) -> dict[str, str]:
     return taken
 
 
-def _undo(library: Library, receipt: Receipt) -> Receipt:
+def _undo(library: Library, receipt: Receipt, group: Sequence[str]) -> Receipt:
     if receipt.op in _PASSED:
         why = "what was forgotten is gone for good" if receipt.op == FORGET else "rename the document back"
         raise LibraryError(f"{receipt.id} cannot be undone: {why}")
@@ -96,7 +99,7 @@ def _undo(library: Library, receipt: Receipt) -> Receipt:
         gone = forgotten(receipts_of(view)).keys()
         done, lost = _taken_back(view, receipt, gone)
         notice = differences(view, library.seen_lines(), done.documents)
-        notes = [f"{_NOTE}{receipt.label}"]
+        notes = [f"{_NOTE}{receipt.label}", *group]
         if stay := sorted(gone & {row.seq for row in receipt.rows}):
             what = "1 forgotten line stays" if len(stay) == 1 else f"{len(stay)} forgotten lines stay"
             notes.append(f"{what} forgotten: {format_seqs(stay)}")

@@ -53,8 +53,10 @@ def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def home(asked: Asked) -> Page:
-    """Show topics as cards, what changed lately with the facts themselves, what waits."""
+def home(asked: Asked) -> Page | Moved:
+    """Show topics as cards, what changed lately with the facts, what waits; of the past its topics."""
+    if moment := asked.query.get("as-of", "").strip():
+        return Moved("/topics", {"as-of": moment})
     memory, view = asked.memory, asked.memory.view
     status, records = memory.status(), recorded(view)
     days = {doc_id: site.newest_day(view, doc_id) for doc_id in view.ids() if doc_id != CURRENT}
@@ -223,8 +225,10 @@ def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     every = recorded(asked.memory.view).receipts
     by = undone_by(every).get(one.label, "")
     can = asked.site.forms and not (asked.moment or by or one.op in (FORGET, RENAME))
-    later = [other.id for other in dependents_of(one, every)] if can else []
-    return {"receipt": one.label, "by": by, "can": can, "later": later}
+    goes = [*(dependents_of(one, every) if can else ()), one]
+    together = " ".join(other.label for other in goes[:-1])
+    facts = len({row.seq for each in goes for row in each.rows})
+    return {"receipt": one.label, "by": by, "can": can, "together": together, "goes": goes, "facts": facts}
 
 
 def _changes(one: Receipt, records: Lineage, moved: bool = True) -> Iterator[dict[str, Any]]:
@@ -325,7 +329,10 @@ def undo(asked: Asked) -> Moved:
     """Take a receipt back; then show the document that it was seen on, or else the receipt of that."""
     if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
         raise UsageError("say which receipt: its name")
-    done = asked.memory.undo(name, "together" in asked.form)[-1]
+    together = asked.form.get("together", "")
+    if together and together != undoing(asked, named(asked.memory.receipts(), name))["together"]:
+        raise LibraryError("others lean on that receipt now: look at its page again")
+    done = asked.memory.undo(name, bool(together))[0]  # of several the one that leans on no other
     doc_id = asked.form.get("doc", "")
     if doc_id in asked.memory.view:
         return Moved(f"/doc/{doc_id}", {"did": done.label})
@@ -357,28 +364,24 @@ def decide(asked: Asked) -> Moved:
     return Moved("/review")
 
 
-def forgetting(asked: Asked) -> Page:
+def forgetting(asked: Asked, said: str = "") -> Page:
     """Show what would be forgotten with a line, exactly."""
-    return _preview(asked, asked.query.get("seq", ""))
-
-
-def forget(asked: Asked) -> Page:
-    """Forget what was shown, if the words are typed and the same would still go."""
-    name = asked.form.get("seq", "")
-    preview = _preview(asked, name)
-    if asked.form.get("shown") != preview.shown["digest"]:
-        return _preview(asked, name, "Something changed meanwhile: this is what would go now.")
-    if asked.form.get("typed", "").strip() != preview.shown["words"]:
-        return _preview(asked, name, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
-    done = asked.memory.forget([site.seq_of(name)])
-    return Page("forgotten.html", results.forgotten_json(done), {"done": done})
-
-
-def _preview(asked: Asked, name: str, said: str = "") -> Page:
+    name = (asked.form or asked.query).get("seq", "")
     going = asked.memory.forget([site.seq_of(name)], dry_run=True)
     digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
     shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
     return Page("forgetting.html", results.forgotten_json(going, planned=True), shown)
+
+
+def forget(asked: Asked) -> Page:
+    """Forget what was shown, if the words are typed and the same would still go."""
+    preview = forgetting(asked)
+    if asked.form.get("shown") != preview.shown["digest"]:
+        return forgetting(asked, "Something changed meanwhile: this is what would go now.")
+    if asked.form.get("typed", "").strip() != preview.shown["words"]:
+        return forgetting(asked, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
+    done = asked.memory.forget([int(preview.shown["seq"])])
+    return Page("forgotten.html", results.forgotten_json(done), {"done": done})
 
 
 def asking(asked: Asked) -> Page:

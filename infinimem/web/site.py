@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from infinimem.reader import Reader
 
 UNSORTED = "Not sorted into topics yet"
-NEEDS_LIBRARY = ("timeline", "review", "conversations", "map")
-"""Pages that have nothing to show of a folder of notes."""
-
 OF_A_MOMENT = ("/topics", "/doc/", "/fact/", "/search", "/timeline", "/conversations")
 """Pages that show the library as it stood: a link to one of them from a page of the past stays there."""
 
@@ -87,7 +84,7 @@ class Site:
         pages = ("topics", "ask", "timeline", "review", "conversations", "map")
         initialised = self.memory.library.initialised
         names = {} if initialised else {"topics": "Notes"}
-        left = () if initialised else NEEDS_LIBRARY
+        left = () if initialised else ("timeline", "review", "conversations", "map")  # notes fill none
         return [(f"/{name}", names.get(name, name.capitalize())) for name in pages if name not in left]
 
     @property
@@ -157,10 +154,6 @@ class Asked:
     def is_live(self) -> bool:
         return not (self.form or self.moment)
 
-    @property
-    def now(self) -> str:
-        return self._with({"as-of": ""})
-
     def narrowed(self, name: str, value: str) -> str:
         """Return the address with one facet set, or freed if it is set so; without a name all are freed."""
         if not name:
@@ -182,7 +175,8 @@ class Asked:
 
     @property
     def moment(self) -> str:
-        return self.query.get("as-of", "").strip()
+        is_past = self.address.startswith((*OF_A_MOMENT, "/ask"))
+        return self.query.get("as-of", "").strip() if is_past else ""
 
     @property
     def start(self) -> int:
