@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 Source = Literal["tool", "AI", "user", "human"]
 SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
-"""From the least to the most trusted; an entry of several origins has the least of theirs."""
+"""From the least to the most trusted; an entry of several origins has the least, if no user said it."""
 _ROLES: Mapping[Source, str] = {"user": "user", "human": "user", "AI": "assistant", "tool": "tool"}
 
 NOTHING = frozenset({"", "null", "Null", "none", "None", "undefined"})

@@ -95,12 +95,14 @@ class Options:
                 self.out.say(f"as of {self.moment}: {known}, and an import counts from when it was said")
         return reader.within(project) if project else reader
 
-    def say_nothing(self, memory: Memory) -> None:
-        """Say that nothing is found, and where it was looked for."""
+    def say_nothing(self, memory: Memory, said: Mapping[str, Any] = {}) -> None:  # read alone
+        """Say that nothing is found, and where it was looked for; `said` is what the evidence has of it."""
         from infinimem.results import counted
 
         documents = counted(len(memory.view.ids("all")), "document")
         self.out.say(f"nothing is found in {memory.library.root}, which has {documents}")
+        if said.get("hits") or said.get("matches"):
+            self.out.say("only the evidence has it: search and grep take --scope evidence")
 
     def folder(self) -> str | None:
         is_path = self.project and (self.project in (".", "..", "~") or "/" in self.project)

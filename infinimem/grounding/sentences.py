@@ -22,7 +22,7 @@ from importlib import resources
 from typing import Literal, NamedTuple
 
 from infinimem.markdown.characters import normalised
-from infinimem.model import SOURCES, Entry
+from infinimem.model import SOURCES, Entry, Source
 from infinimem.terms import DAYS, MONTHS, STOP_WORDS, fold, tokens
 
 
@@ -394,6 +394,19 @@ def unsupported(text: str, origins: Iterable[str]) -> list[str]:
             items = frozenset(item for item in items if item not in whole)
         missing += [f"{kind} {item}" for item in sorted(items)]
     return [*missing, "negation lost"] if _loses_negation(text, origins) else missing
+
+
+def source_of(text: str, origins: Collection[Entry]) -> Source:
+    """Return whose a line is: the least trusted of its origins', but a user's where an AI only confirms it:
+    it adds no word, and what the user states, not asks, supports the line."""
+    users = [one for one in origins if one.source in ("user", "human")]
+    said = [": ".join(filter(None, (one.fields.get("speaker"), one.text))) for one in users]
+    stated = [part for one in said for part in sentences(one) if not re.search("[?？؟]", part)]
+    words, known = set(_content(text)), set(tokens("\n".join(stated)))
+    added = words.intersection(tokens("\n".join(one.text for one in origins if one not in users))) - known
+    least: Source = min((one.source for one in origins), key=SOURCES.index, default="tool")
+    confirmed = not (words.isdisjoint(known) or added or unsupported(text, stated))
+    return "user" if least == "AI" and confirmed else least
 
 
 # ── what is denied ───────────────────────────────────────────────────────────────────────────────

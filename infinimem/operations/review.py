@@ -96,12 +96,10 @@ def inbox(view: View) -> list[ReviewItem]:
         return []
     rows = []
     for place in view.document(INBOX).entries if INBOX in view else ():
-        is_users = place.entry.source in ("user", "human") and {*place.headings} & {
-            spec.INSTRUCTIONS,
-            spec.PREFERENCES,
-        }
+        stands = {*place.headings} & {spec.INSTRUCTIONS, spec.PREFERENCES}
+        is_users = place.entry.source in ("user", "human")
         said = next(filter(None, map(view.entry, place.entry.origin)), place)
-        rows.append(row(place, said, spec.STANDING if is_users else CURRENT))
+        rows.append(row(place, said, spec.STANDING if stands and is_users else CURRENT))
     if turns := [*_turns(view)]:
         known = {place.seq for place in view.uncited()} | _cited(view)
         left = (one for one in turns if one.seq not in known and one.seq not in view.cited)
@@ -128,8 +126,7 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
 def _here(move: Move, view: View) -> Move:
     """The archiving as it is to be done now: into the archive of the topic that its survivor stands in."""
     survivor = view.entry(move.by) if move.by is not None else None
-    there = survivor is not None and survivor.doc_id.startswith(spec.TOPICS)
-    return replace(move, to=survivor.doc_id) if survivor and there else move
+    return replace(move, to=survivor.doc_id) if survivor and survivor.doc_id.startswith(spec.TOPICS) else move
 
 
 def _where(seq: int | None, view: View) -> tuple[str, str]:
@@ -179,11 +176,9 @@ def _settle(
     view, moves = library.view(), dict[int, Move]()
     for row in rows:
         if row.item.startswith(ALL) and (place := view.entry(row.seq)):
-            to = row.now
-            if why == "refused":
-                to = (
-                    spec.REFUSED if place.doc_id == INBOX else home_of(view, place.doc_id, spec.REFUSED_TURNS)
-                )
+            is_turn = place.doc_id != INBOX
+            refused = home_of(view, place.doc_id, spec.REFUSED_TURNS) if is_turn else spec.REFUSED
+            to = refused if why == "refused" else row.now
             moves[row.seq] = Move(row.seq, to, "".join(place.headings[-1:]), why)
     known, left = _cited(view), _cited(view, moves)
     mine = {seq for place in filter(None, map(view.entry, moves)) for seq in place.entry.origin}

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from infinimem import law, tokens
-from infinimem.grounding.sentences import is_repetition, unsupported
+from infinimem.grounding.sentences import is_repetition, source_of, unsupported
 from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Derived, Move, NewEntry, Plan, Reason, Receipt, ReceiptRow
+from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Reason, Receipt, ReceiptRow
 from infinimem.store.commit import FileChange, Moves
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
@@ -127,11 +127,8 @@ def _current(plan: Plan, base: View, now: View) -> Plan:
     if not left:
         return plan
     note = f"left out, moved or deleted meanwhile: {format_seqs(left)}"
-    return replace(
-        plan,
-        moves=tuple(move for move in plan.moves if move.seq not in left),
-        notes=(*plan.notes, note),
-    )
+    moves = tuple(move for move in plan.moves if move.seq not in left)
+    return replace(plan, moves=moves, notes=(*plan.notes, note))
 
 
 def _overtaken(plan: Plan, base: View, now: View) -> tuple[Reason, ...]:
@@ -324,9 +321,7 @@ class _PlanRenderer:
             seq,
             one_line(clean_text(add.text)),
             time=time,
-            source=min(
-                (entry.source for entry in origins), key=SOURCES.index, default="tool"
-            ),  # least trusted
+            source=source_of(add.text, origins),
             origin=tuple(sorted(add.origin)),
             fields=fields,
             with_block_id=self._view.settings.block_ids,

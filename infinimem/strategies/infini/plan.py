@@ -14,7 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cmp_to_key, partial
 from typing import Any
 
 from infinimem import law, tokens
@@ -71,8 +71,7 @@ def rewrite(view: View, asker: Account, count: int) -> tuple[Topic, ...]:
     """Group the buffer's first lines; what is too large for one call goes in parts."""
     settings = view.settings.of(InfiniSettings)
     every, untitled = settings.grouping == "rewrite", ("", of.unsorted(view))
-    titled: list[Located] = []
-    others: list[Located] = []
+    titled, others = list[Located](), list[Located]()
     for place in of.movable(view.buffer, view)[:count]:
         (others if every or of.heading_of(place) in untitled else titled).append(place)
     topics = [replace(topic, given=True) for topic in of.sections(titled)]
@@ -286,7 +285,8 @@ def compare(
         may_outdate,
     )
     unmended, limit = list[Reason](), view.settings.of(InfiniSettings).plan_split_threshold
-    facts = [[of.brief(entries[at]) for at in group] for group in groups]
+    age: Callable[[Entry], Any] = cmp_to_key(lambda a, b: 1 if law.is_newer(a, b, view.entry) else -1)
+    facts = [[*map(of.brief, sorted(map(entries.__getitem__, group), key=age))] for group in groups]
     for part in tokens.packed(facts, limit, lambda group: tokens.count(line_of(group))):
         answers, wrong = _outdated(part, incoming, view, asker)
         claims |= {move.seq: move for move in answers}
