@@ -348,6 +348,8 @@ def test_forget_takes_what_was_shown_and_typed(sample: Web) -> None:
     told = sample.send("/forget", **form, typed="forget 252")
     assert "Of these lines and their turns nothing is left in the library or its cache" in told
     assert not [path for path in root.rglob("*.md") if "provider's box" in path.read_text()]
+    assert "<!-- forgotten: 252 -->" in (root / "topics/home-network.md").read_text()
+    assert "forgotten: 252" not in sample.page("/doc/topics/home-network")
 
 
 def test_forget_takes_nothing_that_was_not_shown(sample: Web) -> None:

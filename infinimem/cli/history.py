@@ -189,11 +189,19 @@ def _show_changes(out: Output, facts: Sequence[FactChange]) -> None:
 @click.option("--together", is_flag=True, help="Also undo the later receipts that moved the same lines.")
 def undo(options: Options, receipt: str | None, together: bool) -> None:
     """This is a new transaction with a receipt of its own."""
-    out = options.out
-    done = options.reading().undo(receipt, together)
+    out, memory = options.out, options.reading()
+    before = {f"takes back receipt {one.label}": one for one in memory.receipts()}
+    done = memory.undo(receipt, together)
     if out.result({"receipt": receipt_json(done[-1]), "receipts": [receipt_json(one) for one in done]}):
         for one in done:
             show_receipt(out, one)
+        taken = before[done[-1].notes[0]]
+        out.say(f"taken back: the {taken.op} of {taken.time} ({summary(taken)})")
+        later = [str(place.seq) for place in memory.view.entries("evidence") if place.seq > taken.high]
+        if later and not receipt:
+            stay = f"{counted(len(later), 'turn')} recorded after it {'stay' if later[1:] else 'stays'}"
+            listed = "…," * (len(later) > 20) + ",".join(later[-20:])
+            out.say(f"{stay}, for recording has no receipt; to take out: infinimem forget --seq {listed}")
 
 
 @command()
@@ -208,6 +216,9 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
     if not (approve or reject):
         rows = memory.review()
         out.result({"rows": [asdict(row) for row in rows]}, lambda: _list_review(out, rows))
+        view = memory.view
+        if view.settings.write.approve and view.spec.has_entries and (turns := len(view.uncited())):
+            out.say(f"waiting for the next consolidation to extract from them: {counted(turns, 'turn')}")
         return
     receipts = memory.decide(approve, reject)
     left = memory.review()

@@ -89,6 +89,10 @@ class Options:
     def snapshot(self, memory: Memory) -> Reader:
         """Return the library as --as-of and --project ask for it."""
         reader, project = memory.at(self.moment) if self.moment else memory, self.folder()
+        if self.moment and not self.moment.isdecimal() and not reader.view.below("journal/"):
+            for first in memory.receipts()[:1]:
+                known = f"all before the first receipt was recorded by {first.time}"
+                self.out.say(f"as of {self.moment}: {known}, and an import counts from when it was said")
         return reader.within(project) if project else reader
 
     def say_nothing(self, memory: Memory, said: Mapping[str, Any] = {}) -> None:  # read alone

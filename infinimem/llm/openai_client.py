@@ -160,7 +160,11 @@ class OpenAIClient:
                 "(it often ends in /v1)"
             )
         spent = used(response)
-        parts = _parts(at(choice, "message", "content"))
+        content = at(choice, "message", "content")
+        pieces = content if isinstance(content, list) else [content]
+        rows = (piece if isinstance(piece, dict) else {"text": piece} for piece in pieces)
+        pairs = ((str(row.get("type", "text")).removeprefix("output_"), row.get("text")) for row in rows)
+        parts = [(kind, text if isinstance(text, str) else "") for kind, text in pairs]
         text = "".join(text for kind, text in parts if kind == "text")
         if choice.get("finish_reason") == "length":
             return Reply(None, "TRUNCATED", "the reply hit its token limit", text, spent)
@@ -183,13 +187,6 @@ def _as_choice(response: Mapping[str, Any]) -> dict[str, Any]:
     }
     reason = reasons.get(str(at(response, "incomplete_details", "reason")), "stop")
     return {"message": message, "finish_reason": reason}
-
-
-def _parts(content: Any) -> list[tuple[str, str]]:
-    parts = content if isinstance(content, list) else [content]
-    rows = (part if isinstance(part, dict) else {"text": part} for part in parts)
-    pairs = ((str(row.get("type", "text")).removeprefix("output_"), row.get("text")) for row in rows)
-    return [(kind, text if isinstance(text, str) else "") for kind, text in pairs]
 
 
 def _instead(choice: Mapping[str, Any], kinds: AbstractSet[str], empty: bool) -> Failure | None:

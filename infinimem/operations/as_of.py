@@ -29,7 +29,6 @@ from infinimem.model import Receipt
 from infinimem.operations.provenance import REPLACED, recorded
 from infinimem.spec import folders
 from infinimem.store import sequence, state
-from infinimem.store.external_edits import tracked
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import is_inside
 from infinimem.store.library import Clock, Library
@@ -82,25 +81,16 @@ def _time(text: str) -> datetime | None:
 
 
 def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
-    """Return the moment of a time: the last receipt's, and of later lines those that were said by then."""
+    """Return the moment of a time: the last receipt's, and of later lines those that may have been recorded
+    by then: before a turn that was, and before the first that was said later."""
     done = [r for r in receipts if (time := _time(r.time)) is not None and time <= until]
     number, seq = max(((r.number, r.high) for r in done), default=(0, 0))
     ahead = min((r.high for r in receipts if r.number > number), default=view.max_seq)
-    said = {
-        place.seq
-        for doc_id in view.owned(EVIDENCE)
-        for place in view.document(doc_id).entries
-        if seq < place.seq <= ahead
-        and (when := _time(place.entry.fields.get("observed") or place.entry.time or "")) is not None
-        and when <= until
-    }
-    drawn = {
-        place.seq
-        for doc_id in tracked(view)
-        for place in view.document(doc_id).entries
-        if seq < place.seq <= ahead and said.issuperset(place.entry.origin)
-    }
-    return Moment(number, max({seq, *said, *drawn}))
+    turns = [place for doc_id in view.owned(EVIDENCE) for place in view.document(doc_id).entries]
+    recorded = {p.seq for p in turns if (t := _time(p.entry.fields.get("observed", ""))) and t <= until}
+    seq = max({seq} | {one for one in recorded if one <= ahead})
+    later = (p.seq for p in turns if p.seq > seq and (t := _time(p.entry.known_time)) and t > until)
+    return Moment(number, min({*later, ahead + 1}) - 1)
 
 
 def as_of(view: View, at: Moment) -> View:

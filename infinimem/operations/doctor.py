@@ -78,8 +78,9 @@ def run(those: Iterable[Check], inspection: checks.Inspection, most: int = MOST)
             if more := notes[most:]:
                 what = f"{len(more)} more like this one from here on ({check.__name__.replace('_', ' ')})"
                 findings.append(replace(more[0], what=what))
-    hidden = filter(_is_secret, inspection.view.ids("all")) if findings else ()
-    for doc_id in hidden:  # the name of a file may be a secret, too
+    for doc_id in (
+        _secret_names(inspection.view) if findings else ()
+    ):  # the name of a file may be a secret, too
         shown = f"{doc_id.rpartition('/')[0]}/…".lstrip("/")
         findings = [
             replace(one, what=one.what.replace(doc_id, shown), where=one.where.replace(doc_id, shown))
@@ -206,13 +207,13 @@ def secrets(inspection: checks.Inspection) -> Iterator[Finding]:
                     else "remove it from the file"
                 )
                 yield Finding("error", f"looks like a secret: {kind}", f"{document.id}:{number}", advice)
-    for doc_id in filter(_is_secret, inspection.view.ids("all")):
+    for doc_id in _secret_names(inspection.view):
         where = doc_id.rpartition("/")[0] or "."
         yield Finding("error", "a file's name looks like a secret", where, "rename the file")
 
 
-def _is_secret(name: str) -> bool:
-    return bool(_detected(name, scanner()))
+def _secret_names(view: View) -> list[str]:
+    return [doc_id for doc_id in view.ids("all") if _detected(doc_id, scanner())]
 
 
 def _detected(text: str, kinds: Iterable[str]) -> list[str]:

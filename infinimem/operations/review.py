@@ -11,7 +11,6 @@ is void: shown once, then dropped.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -108,12 +107,6 @@ def inbox(view: View) -> list[ReviewItem]:
     return sorted(rows, key=lambda row: (row.item, row.seq))
 
 
-def drop_void(library: Library, rows: Sequence[ReviewItem]) -> None:
-    if void := [row for row in rows if row.void]:
-        with suppress(LibraryError):  # of a disk that refuses, or while another writes: the next time
-            _drop(library, void)
-
-
 def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:
     """As `Memory.decide`; where an item cannot be named or approved, nothing is done."""
     rows = awaiting(library)
@@ -126,7 +119,7 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
             raise LibraryError(f"{row.item}:{row.seq} cannot be approved: {row.void}")
     receipts = (*_archive(library, yes), *_settle(library, yes, "approved"), *_settle(library, no, "refused"))
     done = {row.seq for row in yes if not row.void}
-    _drop(library, [*no, *yes, *(row for row in rows if row.seq in done)])
+    drop(library, [*no, *yes, *(row for row in rows if row.seq in done)])
     return receipts
 
 
@@ -221,6 +214,6 @@ def _carried_out(library: Library, view: View, moves: tuple[Move, ...]) -> Itera
         yield outcome.receipt
 
 
-def _drop(library: Library, rows: Sequence[ReviewItem]) -> None:
+def drop(library: Library, rows: Sequence[ReviewItem]) -> None:
     with library.locked():
         withheld.drop(library.files, {(int(row.item), row.seq) for row in rows if row.item.isdigit()})

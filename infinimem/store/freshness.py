@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document, is_signed
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
-from infinimem.store.folders import FolderListing, FolderState, LeftOut, Stamp, folder_state, listed, state_of
+from infinimem.store.folders import FolderListing, LeftOut, Stamp, folder_state, listed, state_of
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
@@ -183,8 +183,10 @@ class Freshness:
             doubted.add(self._files.written.popleft())
         states: dict[str, Stamp | None] = {}
         for folder, known in list(self._folders.items()):
-            state = self._files.states.get(folder)
-            if state is None or state != self._state(folder):
+            state, now = self._files.states.get(folder), None
+            with suppress(OSError):  # whoever lists it finds out
+                now = folder_state(os.lstat(f"{self._files.root}/{folder.removesuffix('/')}"))
+            if state is None or state != now:
                 new = listed(root, self._needed, folder, skip=self._folders, left_out=self._left_out)
                 del self._folders[folder]
                 self._files.states.pop(folder, None)
@@ -213,12 +215,6 @@ class Freshness:
         self._folders.update(new)
         self._files.states.update((name, one.state) for name, one in new.items() if one.state)
         return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}
-
-    def _state(self, folder: str) -> FolderState | None:
-        try:
-            return folder_state(os.lstat(f"{self._files.root}/{folder.removesuffix('/')}"))
-        except OSError:  # whoever lists it finds out
-            return None
 
     def _look_at_all(self, judged: bool) -> None:
         """Look at every file; `judged` if the watcher should have named what is found only now."""

@@ -125,7 +125,8 @@ class Site:
             loader=PackageLoader("infinimem.web"),
             autoescape=True,
             undefined=StrictUndefined,
-            finalize=_shown,
+            # text of anyone's cannot hide or turn what stands around it
+            finalize=lambda value: visible(value, turned=False) if type(value) is str else value,
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
@@ -199,11 +200,6 @@ def served(path: str, anchor: str, query: Mapping[str, object]) -> str:
     """Return a link within the server: ids are quoted, so that none leaves it."""
     asked = urlencode({name: value for name, value in query.items() if value != ""})
     return quote(path) + (f"?{asked}" if asked else "") + (f"#{quote(anchor)}" if anchor else "")
-
-
-def _shown(value: Any) -> Any:
-    """Put out a value of a template: text of anyone's cannot hide or turn what stands around it."""
-    return visible(value, turned=False) if type(value) is str else value
 
 
 def titled(view: View, doc_id: str) -> str:

@@ -21,7 +21,7 @@ from infinimem.errors import DocumentNotFound, LibraryError, UsageError
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
-from infinimem.model import BUFFERS, Receipt
+from infinimem.model import BUFFERS, CURRENT, Receipt
 from infinimem.operations.forget import BEGUN
 from infinimem.operations.forget.redaction import (
     Candidate,
@@ -29,11 +29,13 @@ from infinimem.operations.forget.redaction import (
     Texts,
     Wanted,
     choose,
+    ever_held,
     named_ids,
     readings,
     redact,
     tombstoned,
 )
+from infinimem.operations.git import GitUnusable, Repository
 from infinimem.settings import SETTINGS
 from infinimem.spec import folders, texts_of
 from infinimem.store import receipts, sequence, state, withheld
@@ -68,8 +70,8 @@ class Forgotten:
 
     `rows` and `files` are lines that would go, and paths that would change; none afterwards. `receipt` is
     None in a dry run. `left` holds some of it still; in a dry run it is what a `forget` will not touch.
-    `repeated` are lines that say some of it in their own right, and stay; `history` says what to do about
-    git; `notes` what was taken otherwise than it was written.
+    `repeated` are lines that say some of it in their own right, and stay; `history` says that
+    an import brings lines back, and what to do about git; `notes` what was taken otherwise than written.
     """
 
     rows: tuple[Candidate, ...] = ()
@@ -174,12 +176,15 @@ def _report(library: Library, view: View, choice: Choice, done: Rendered) -> For
     """What is known before it is done; files are those that held any of it, not those that lose links."""
     lost_links = {one for one, new in done.documents.items() if new and one.startswith(folders().ledgers)}
     files = sorted(f"{one}.md" for one in done.documents.keys() - lost_links if one in view)
-    records = (one for one, new in done.documents.items() if not new and one.startswith(folders().ledgers))
+    records = [one for one, new in done.documents.items() if not new and one.startswith(folders().ledgers)]
+    ever = {f"{one}.md" for one in (CURRENT, *ever_held(view, choice, records))}.union(files) if files else ()
+    marked = any(place.entry.fields.keys() & {"turn", "key"} for place in choice.lines)
+    again = "they came by an import: the next import of the same file brings them back" if marked else ""
     return Forgotten(
         seqs=tuple(sorted(choice.seqs)),
         files=tuple(files),
         repeated=tuple(sorted({place.seq for place in choice.texts.repeated})),
-        history=git_advice(library.root.absolute(), files),
+        history="\n".join(filter(None, (again, git_advice(library.root.absolute(), ever, choice.seqs)))),
         records=tuple(records),
     )
 
@@ -280,17 +285,24 @@ def _paths(root: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in (*inner, *sorted(names)))
 
 
-def git_advice(root: Path, paths: Iterable[str]) -> str:
-    """What to do about these files in git's history; "" where the library lies in no repository."""
+def git_advice(root: Path, paths: Iterable[str], seqs: Collection[int] = ()) -> str:
+    """What to do in git's history about these files, and about those that git knows to have held lines of
+    these numbers, under names that they had; "" where the library lies in no repository."""
     top = next((folder for folder in (root, *root.parents) if (folder / GIT).exists()), None)
-    if top is None or not (listed := sorted(paths)):
+    listed, more = {(root / path).relative_to(top or root).as_posix() for path in paths}, ""
+    if top is None or not listed:
         return ""
-    options = " ".join(f"--path {shlex.quote((root / path).relative_to(top).as_posix())}" for path in listed)
+    try:
+        if seqs:
+            listed |= Repository(root).changed_by(rf"<(.*,)?seq=({'|'.join(map(str, seqs))})[,>]")
+    except GitUnusable as error:
+        more = f" (git did not say which other files had the lines under earlier names: {error})"
+    options = " ".join(f"--path {shlex.quote(path)}" for path in sorted(listed))
     return (
         "git keeps what earlier commits held, here and in every clone; its history was not touched. To"
         " rewrite it: commit, copy the library somewhere safe, run"
         f" `git filter-repo --force --invert-paths {options}` in {shlex.quote(str(top))}, copy the files"
-        " back, commit, push with --force, and have everyone clone anew"
+        f" back, commit, push with --force, and have everyone clone anew{more}"
     )
 
 

@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from infinimem import spec, tokens
+from infinimem.errors import UsageError
 from infinimem.markdown.document import Document, heading_title
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry, tombstone
@@ -198,6 +199,16 @@ def choose(view: View, known: Mapping[int, state.SeenLine], wanted: Wanted) -> C
     return Choice(seqs, going, unsigned, Texts(said, words, others))
 
 
+def named_session(view: View, name: str) -> str:
+    """Return the session of this name, or title, with an id or a day behind; UsageError if not one has it."""
+    there = {session_of(place, view) or "" for place in view.entries("all")}
+    begin = sorted(one for one in there if one.startswith(f"{name} ")) if name not in there else []
+    titled = [one for one in begin if re.fullmatch(r" \S*[0-9]\S*", one[len(name) :])]
+    if begin and len(titled) != 1:
+        raise UsageError(f"no session is called {name!r}; these begin so: {', '.join(begin[:20])}")
+    return titled[0] if titled else name
+
+
 def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
     entry = place.entry
     told = (*place.text.split("\n"), entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
@@ -277,7 +288,7 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     seqs, sums = choice.seqs, receipts.Checksums(number)
     records = without_records(view, seqs, lambda record: choice.texts.within(record.to_bytes()))
     stay = {doc_id: record for doc_id, record in records.items() if record}
-    told = _held(view, choice, records.keys() - stay)
+    told = ever_held(view, choice, records.keys() - stay)
     told |= {text for doc_id in told for text in spec.texts_of(doc_id)}
     records |= {one: None for one in told if one in view and one.startswith(spec.folders().texts)}
     done = Rendered(dict(records), sums=sums.known, reverse_diffs=[])
@@ -381,7 +392,7 @@ def _name(document: Document) -> str:
     return stem.replace("-", " ") if document.title in ("", MARK) else document.title
 
 
-def _held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str]:
+def ever_held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str]:
     """Documents that hold one of the lines, or ever did; and these records, wherever they lay."""
     seqs, stems = choice.seqs, set(map(stem, records))
     rows = ({row.was, row.now} for one in recorded(view).receipts for row in one.rows if row.seq in seqs)
