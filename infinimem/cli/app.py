@@ -124,7 +124,9 @@ class _Root(click.Group):
                 click.echo(traceback.format_exc(), err=True)
             extra = ctx.invoked_subcommand
             if isinstance(error, ImportError) and extra in ("web", "mcp", "fleet"):
-                raise _Failure(f"no package {error.name}; run: pip install 'infinimem[{extra}]'") from error
+                raise _Failure(
+                    f"no package {error.name}; run: pip install 'infinimem[{extra}]', or in a checkout '.[{extra}]'"
+                ) from error
             if isinstance(error, InfinimemError):
                 raise (_WrongCall if isinstance(error, UsageError) else _Failure)(str(error)) from error
             if isinstance(error, OSError) and error.strerror:

@@ -231,6 +231,14 @@ def kin() -> Mapping[str, frozenset[str]]:
     }
 
 
+@cache
+def pointing() -> frozenset[str]:
+    """Words that stand for what was said before."""
+    from importlib import resources
+
+    return frozenset((resources.files("infinimem.index") / "pointing.txt").read_text().split())
+
+
 def related(terms: Iterable[str]) -> list[str]:
     """The kin of some terms, sorted; empty where they have none."""
     return sorted({other for term in terms for other in kin().get(term, ())})

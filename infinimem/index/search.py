@@ -33,7 +33,7 @@ from infinimem.index.pieces import (
     passage,
     plain,
 )
-from infinimem.index.questions import factors, related
+from infinimem.index.questions import factors, pointing, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
 from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, compared, rarity
 from infinimem.log import log
@@ -271,10 +271,8 @@ class Searcher:
 
     def _is_about(self, name: str, row: Row, asked: Sequence[str]) -> bool:
         """Whether it points to what is beside it ("I gave it away"), or its headings or turns have a word."""
-        from infinimem.grounding.sentences import any_of  # few searches come here, and it is slow to import
-
         item = self._shown(Ranked(name, row, 0.0)) if row.seq else None
-        if item is None or re.search(rf"\b{any_of('pointing')}\b", item.text, re.IGNORECASE):
+        if item is None or not pointing().isdisjoint(re.findall(r"[\w']+", item.text.casefold())):
             return True
         texts = [*item.headings, *(turn.text for turn in self._pieces.turns(item.origin))]
         return not set(asked).isdisjoint(self._words.kept(" ".join(texts)).split())
