@@ -124,9 +124,8 @@ class _Root(click.Group):
                 click.echo(traceback.format_exc(), err=True)
             extra = ctx.invoked_subcommand
             if isinstance(error, ImportError) and extra in ("web", "mcp", "fleet"):
-                raise _Failure(
-                    f"no package {error.name}; run: pip install 'infinimem[{extra}]', or in a checkout '.[{extra}]'"
-                ) from error
+                how = f"pip install 'infinimem[{extra}]', or in a checkout: pip install '.[{extra}]'"
+                raise _Failure(f"no package {error.name}; run: {how}") from error
             if isinstance(error, InfinimemError):
                 raise (_WrongCall if isinstance(error, UsageError) else _Failure)(str(error)) from error
             if isinstance(error, OSError) and error.strerror:
