@@ -58,7 +58,8 @@ def moment(view: View, name: str, now: datetime | None = None) -> Moment:
     day; a time without a zone is UTC; "7d" is so long before `now`."""
     receipts = list(receipts_of(view))
     if now and (ago := _AGO.match(name)):
-        return _at(view, receipts, now - timedelta(days=int(ago[1]) * _DAYS[ago[2]]))
+        days = min(int(ago[1]) * _DAYS[ago[2]], now.toordinal() - 2)  # not before the year 1
+        return _at(view, receipts, now - timedelta(days=days))
     if (seq := whole(name)) is not None:
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
     if _RECEIPT.match(name):

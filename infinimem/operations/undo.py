@@ -94,7 +94,12 @@ def _undo(library: Library, receipt: Receipt, group: Sequence[str]) -> Receipt:
         raise LibraryError(f"{receipt.id} cannot be undone: {why}")
     with library.locked() as view:
         if edited := find_edits(view, library.seen_lines()).edited:  # else they would count as seen
-            library.sign(adopt(view, ExternalEdits(edited=edited), 0), view, "stamp")
+            noted = library.sign(adopt(view, ExternalEdits(edited=edited), 0), view, "stamp")
+            pins = {row.seq for row in receipt.rows if row.why in ("pinned", "unpinned")}
+            if pins.intersection(row.seq for row in noted.rows):
+                raise LibraryError(
+                    f"{noted.id} changed the same later; undo it first, or all with --together"
+                )
             view = library.view()
         gone = forgotten(receipts_of(view)).keys()
         done, lost = _taken_back(view, receipt, gone)
@@ -144,12 +149,20 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
     for topic in (done.documents.get(one, view.document(one)) for one in view.below(TOPICS) if waiting):
         if topic and waiting.intersection(described(topic)):
             done.documents[topic.id] = made_anew(topic, True)
+    old, edited = quoted(receipt), dict[str, dict[int, str]]()
     for seq in (row.seq for row in own if row.why == "edited"):
-        place, old = view.entry(seq), quoted(receipt).get(seq)
-        document = place and (done.documents.get(place.doc_id) or view.document(place.doc_id))
-        if not old or not document or [one.seq for one in document.entries].count(seq) != 1:
+        place = view.entry(seq)
+        if seq not in old or place is None:
             raise LibraryError(f"{receipt.id} cannot be undone: line {seq} would stand nowhere, or twice")
-        done.documents[document.id] = reading(document, {seq: old.line})
+        edited.setdefault(place.doc_id, {})[seq] = old[seq].line
+    for doc_id, instead in edited.items():
+        document = done.documents.get(doc_id) or view.document(doc_id)
+        there = Counter(one.seq for one in document.entries)
+        if wrong := [seq for seq in instead if there[seq] != 1]:
+            raise LibraryError(
+                f"{receipt.id} cannot be undone: line {wrong[0]} would stand nowhere, or twice"
+            )
+        done.documents[doc_id] = reading(document, instead)
     if held := _held_elsewhere(view, done):
         raise LibraryError(
             f"{receipt.id} cannot be undone: {held} holds its turns now; undo what made that first"

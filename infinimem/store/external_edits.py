@@ -15,7 +15,7 @@ from infinimem.errors import UsageError
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, resigned
-from infinimem.model import BUFFERS, Entry, Located, ReceiptRow
+from infinimem.model import BUFFERS, INBOX, Entry, Located, ReceiptRow
 from infinimem.store.line_map import reading
 from infinimem.store.lines import drawn_from, former
 from infinimem.store.plans import Rendered
@@ -319,7 +319,7 @@ def pin(view: View, seq: int, pinned: bool) -> Rendered:
 def write(view: View, doc_id: str, text: str, time: str, next_seq: Callable[[], int]) -> Rendered:
     """Put a fact of a person's, on one line, at the end of a document of facts."""
     text = _person_text(text)
-    if doc_id not in live(view):
+    if doc_id not in live(view) or doc_id == INBOX:
         raise UsageError(f"{doc_id} is no topic; choose one, or CURRENT")
     line = format_entry(seq := next_seq(), text, time=time, source="human")
     document = view.document(doc_id).insert([line])
@@ -328,7 +328,7 @@ def write(view: View, doc_id: str, text: str, time: str, next_seq: Callable[[], 
 
 def _standing(view: View, seq: int) -> Located:
     place = view.entry(seq)
-    if place is None or place.doc_id not in live(view):
+    if place is None or place.doc_id not in live(view) or place.doc_id == INBOX:
         raise UsageError(f"{seq} is no fact that stands")
     return place
 

@@ -257,7 +257,7 @@ def _list_folder(root: Path, folder: str, needed: tuple[str, ...], left_out: Lef
         for item in items:
             name = item.name
             is_folder = item.is_dir(follow_symlinks=False)
-            if folder and name == SETTINGS:  # whose INBOX, archive and journal are no notes
+            if folder and name == SETTINGS and not folder.startswith(needed):  # its INBOX is no note
                 return FolderListing(state if settled else None, {}, (), {folder: ANOTHER})
             if name[0] == "." or not (is_folder or item.is_dir() or name.lower().endswith(ENDINGS)):
                 continue

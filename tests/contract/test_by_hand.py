@@ -174,3 +174,19 @@ def test_an_edit_is_not_undone_where_its_line_would_stand_nowhere_or_twice(
     left = path.read_text()
     shell("undo", "2").failed(1, "line 2 would stand nowhere, or twice" if pasted else "cannot be undone")
     assert path.read_text() == left
+
+
+def test_undo_of_a_pin_keeps_what_was_typed_since(shell: Shell) -> None:
+    assert shell("init").code == 0 and shell("add", "My bike is red.").code == 0
+    memory = open_memory(shell.library, model="offline")
+    (seq,) = (place.seq for place in memory.view.buffer.entries)
+    memory.pin(seq)
+    path = shell.library / "CURRENT.md"
+    path.write_text(path.read_text().replace("is red", "is gold"))
+    assert "changed the same later" in shell("undo").err
+    assert "My bike is gold." in path.read_text()
+
+
+def test_a_time_before_all_times_is_the_beginning(shell: Shell) -> None:
+    assert shell("init").code == 0 and shell("add", "My bike is red.").code == 0
+    assert shell("log", "--since", "9999y").code == 0

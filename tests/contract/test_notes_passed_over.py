@@ -63,6 +63,12 @@ def test_a_library_inside_a_folder_of_notes_is_no_notes(shell: Shell) -> None:
     assert "Memory/" in shell("--library", ".", "doctor").out
 
 
+def test_settings_that_strayed_into_a_librarys_folder_hide_nothing(shell: Shell) -> None:
+    assert shell("init").code == 0
+    put(shell.library, "topics/Boat.md", "topics/infinimem.toml")
+    assert "topics/Boat" in listed(shell)
+
+
 def test_the_folders_own_gitignore_counts_and_no_other(shell: Shell) -> None:
     """What the folder's own .gitignore names is left out; neither a parent's counts, nor a broken line."""
     (shell.library.parent / ".gitignore").write_text("*\n")
