@@ -62,9 +62,10 @@ _sources = click.option(
 def search(options: Options, query: str, limit: int, full: bool, scope: str) -> None:
     memory = options.reading(notes=True)
     reader = options.snapshot(memory)
-    from infinimem.tools.search import search as find
+    from infinimem.tools import Toolbox
 
-    result = find(reader.view, query, limit, scope, full, brief=not options.json)
+    tools = Toolbox(lambda: reader.view.for_models, brief=not options.json)
+    result = _run(tools.search, query=query, k=limit, scope=scope, full=full)
 
     def marks() -> Marks:
         from infinimem.terms import analyzer
