@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -139,12 +139,11 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 @click.option("--since", metavar="MOMENT", help="Since a time (7d, 2w, 2025-03-03), and which facts changed.")
 def log(options: Options, limit: int | None, since: str | None) -> None:
     out, memory = options.out, options.reading()
-    facts: tuple[FactChange, ...] = ()
-    if since:
-        changes = memory.changes(f"{since}T00:00:00.." if re.fullmatch(r"[\d-]{10}", since) else f"{since}..")
-        facts = changes.rows
-    receipts = (changes.receipts if since else memory.receipts())[::-1][:limit]
-    if out.result({**log_json(receipts), **({"changes": list(map(asdict, facts))} if since else {})}):
+    start = f"{since}T00:00:00" if re.fullmatch(r"[\d-]{10}", since or "") else since
+    changes = memory.changes(f"{start}..") if start else None
+    receipts = (changes.receipts if changes else memory.receipts())[::-1][:limit]
+    facts = changes.rows if changes else ()
+    if out.result(log_json(receipts) | ({"changes": list(map(asdict, facts))} if changes else {})):
         if out.for_people:
             cells = [
                 (r.id.removeprefix("journal/"), ago(r.time), "; ".join(filter(None, (summary(r), r.model))))
@@ -190,12 +189,11 @@ def _show_changes(out: Output, facts: Sequence[FactChange]) -> None:
 def undo(options: Options, receipt: str | None, together: bool) -> None:
     """This is a new transaction with a receipt of its own."""
     out, memory = options.out, options.reading()
-    before = {f"takes back receipt {one.label}": one for one in memory.receipts()}
     done = memory.undo(receipt, together)
     if out.result({"receipt": receipt_json(done[-1]), "receipts": [receipt_json(one) for one in done]}):
         for one in done:
             show_receipt(out, one)
-        taken = before[done[-1].notes[0]]
+        taken = next(one for one in memory.receipts() if done[-1].notes[0].endswith(f" {one.label}"))
         out.say(f"taken back: the {taken.op} of {taken.time} ({summary(taken)})")
         later = [str(place.seq) for place in memory.view.entries("evidence") if place.seq > taken.high]
         if later and not receipt:
@@ -233,10 +231,9 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
         )
 
 
-def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
+def _list_review(out: Output, rows: Sequence[ReviewItem]) -> None:
     from infinimem.operations.review import CODES
 
-    shown = 0
     for item, some in groupby(rows, key=lambda row: row.item):
         lines = list(some)
         what = f"withheld by receipt {item}" if item.isdigit() else "awaits approval"
@@ -251,11 +248,9 @@ def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
             out.line(f"    {'-' if row.by else '+'} {row.text}", "red" if row.by else "green")
             if row.by:
                 out.line(f"    + {row.by_text}", "green")
-        shown += len(lines)
-    if shown:
-        out.say(
-            f"{counted(shown, 'line')}; review --approve {item}, --reject {item}, or {item}:{row.seq} alone"
-        )
+    if rows:
+        one = f"review --approve {item}, --reject {item}, or {item}:{row.seq} alone"
+        out.say(f"{counted(len(rows), 'line')}; {one}")
     else:
         out.say("nothing awaits review")
 

@@ -36,8 +36,6 @@ class HelpEntry(NamedTuple):
 
 
 TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-FIRST_STEPS: list[str] = TABLES["first_steps"]
-GONE: Mapping[str, str] = TABLES["gone"]
 SECTIONS = {
     title: {name: HelpEntry(**row) for name, row in rows.items()} for title, rows in TABLES["section"].items()
 }
