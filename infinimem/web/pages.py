@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from hashlib import sha256
-from itertools import combinations, groupby
+from itertools import combinations, groupby, islice
 from math import cos, pi, sin
 from typing import Any
 
@@ -63,7 +63,7 @@ def home(asked: Asked) -> Page | Moved:
     latest = records.latest(LATELY)[::-1]
     week = (memory.library.clock() - timedelta(days=7)).isoformat()
     some = [one for one in latest if one.time >= week]
-    changes = ((one, [*_changes(one, records, moved=False)][:LATELY]) for one in some or latest[:1])
+    changes = ((one, [*islice(_changes(one, records, moved=False), LATELY)]) for one in some or latest[:1])
     shown = {
         "cards": [site.card(view, one) for one in sorted(days, key=days.__getitem__, reverse=True)[:CARDS]],
         "receipts": [(one, site.did(one), rows) for one, rows in changes],
@@ -209,12 +209,11 @@ def receipt(asked: Asked) -> Page:
     view = asked.memory.view
     records = recorded(view)
     one = named(records.receipts, asked.path["name"])
-    changes = list(_changes(one, records))
     shown = {
         "receipt": one,
         "summary": site.did(one),
-        "changes": changes[:ROWS],
-        "left_out": len(changes) - ROWS,
+        "changes": list(islice(_changes(one, records), ROWS)),
+        "left_out": len(one.rows) - ROWS,
         "undo": undoing(asked, one),
     }
     return Page("receipt.html", results.receipt_json(one) or {}, shown)
