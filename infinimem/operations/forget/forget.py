@@ -39,7 +39,7 @@ from infinimem.operations.git import GitUnusable, Repository
 from infinimem.settings import SETTINGS
 from infinimem.spec import folders, texts_of
 from infinimem.store import receipts, sequence, state, withheld
-from infinimem.store.commit import CONFLICTS, Conflict, clear_displaced, recheck, recover
+from infinimem.store.commit import CONFLICTS, clear_displaced, recheck, recover
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.lines import ID, aliases_of, fold
@@ -71,7 +71,8 @@ class Forgotten:
     `rows` and `files` are lines that would go, and paths that would change; none afterwards. `receipt` is
     None in a dry run. `left` holds some of it still; in a dry run it is what a `forget` will not touch.
     `repeated` are lines that say some of it in their own right, and stay; `history` says that
-    an import brings lines back, and what to do about git; `notes` what was taken otherwise than written.
+    an import brings lines back, and what to do about git, for files that `held` any of it at any time;
+    `notes` what was taken otherwise than written.
     """
 
     rows: tuple[Candidate, ...] = ()
@@ -83,6 +84,7 @@ class Forgotten:
     history: str = ""
     records: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    held: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     view = _look(library)
     choice = _chosen(library, view, wanted)
     done = redact(view, choice, receipts.next_number(view))
-    found = _report(library, view, choice, done)
+    found = _report(view, choice, done)
     first = {(p.seq, p.text): p for p in reversed(choice.lines)}  # quotations only where they read otherwise
     quoted = (JOURNAL, STATE)
     lines = [p for p in choice.lines if not p.doc_id.startswith(quoted) or first[p.seq, p.text] is p]
@@ -109,13 +111,13 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
     after = view.showing({doc_id: document for doc_id, document in documents.items() if document})
     left = find_residue(library.files, after, choice.texts, preview=True)
-    return replace(found, rows=(*rows, *choice.unsigned), left=left)
+    return _advised(library, replace(found, rows=(*rows, *choice.unsigned), left=left))
 
 
 def forget(library: Library, wanted: Wanted) -> Forgotten:
     """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches. If the disk
     refuses (LibraryError), nothing was forgotten, or all is next time."""
-    return _locked(library, lambda view: _forget(library, view, wanted))
+    return _advised(library, _locked(library, lambda view: _forget(library, view, wanted)))
 
 
 def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
@@ -125,7 +127,7 @@ def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
     while len(written) <= RETRIES:
         done = redact(view, rest, receipts.next_number(view))
         if not written:
-            found = _report(library, view, choice, done)
+            found = _report(view, choice, done)
         if not done.documents:
             break
         known, gone = library.seen_lines(), ", ".join(found.records)
@@ -141,17 +143,13 @@ def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
 
 
 def _locked(library: Library, act: Callable[[View], T]) -> T:
-    """Do something under the lock, late saves first; again where someone saved a file of it meanwhile."""
-    library.demand_initialised()
-    for again in reversed(range(RETRIES + 1)):
-        try:
-            with library.locked():
-                recheck(library.files, library.clock().timestamp())
-                return act(_look(library))
-        except Conflict:
-            if not again:
-                raise
-    raise AssertionError
+    """Do something under the lock, late saves first."""
+
+    def looked(_: View) -> T:
+        recheck(library.files, library.clock().timestamp())
+        return act(_look(library))
+
+    return library.written(looked)
 
 
 def _look(library: Library) -> View:
@@ -172,7 +170,7 @@ def _write(
     return receipt
 
 
-def _report(library: Library, view: View, choice: Choice, done: Rendered) -> Forgotten:
+def _report(view: View, choice: Choice, done: Rendered) -> Forgotten:
     """What is known before it is done; files are those that held any of it, not those that lose links."""
     lost_links = {one for one, new in done.documents.items() if new and one.startswith(folders().ledgers)}
     files = sorted(f"{one}.md" for one in done.documents.keys() - lost_links if one in view)
@@ -184,9 +182,16 @@ def _report(library: Library, view: View, choice: Choice, done: Rendered) -> For
         seqs=tuple(sorted(choice.seqs)),
         files=tuple(files),
         repeated=tuple(sorted({place.seq for place in choice.texts.repeated})),
-        history="\n".join(filter(None, (again, git_advice(library.root.absolute(), ever, choice.seqs)))),
+        history=again,
         records=tuple(records),
+        held=frozenset(ever),
     )
+
+
+def _advised(library: Library, done: Forgotten) -> Forgotten:
+    """Add what to do about git, which may take seconds to answer: nobody else waits for it."""
+    advice = git_advice(library.root.absolute(), done.held, done.seqs)
+    return replace(done, history="\n".join(filter(None, (done.history, advice))))
 
 
 def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
