@@ -78,9 +78,8 @@ def run(those: Iterable[Check], inspection: checks.Inspection, most: int = MOST)
             if more := notes[most:]:
                 what = f"{len(more)} more like this one from here on ({check.__name__.replace('_', ' ')})"
                 findings.append(replace(more[0], what=what))
-    for doc_id in (
-        _secret_names(inspection.view) if findings else ()
-    ):  # the name of a file may be a secret, too
+    names = _secret_names(inspection.view) if findings else ()  # a file's name may be one, too
+    for doc_id in names:
         shown = f"{doc_id.rpartition('/')[0]}/…".lstrip("/")
         findings = [
             replace(one, what=one.what.replace(doc_id, shown), where=one.where.replace(doc_id, shown))
