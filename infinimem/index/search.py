@@ -253,10 +253,11 @@ class Searcher:
         ]
         most = MEANING_WEIGHT * (max(said, default=0.0) or 1.0)
         shares = meaning.shares(rows, most) if meaning else [0.0] * len(rows)
-        priors = factors(query, rows, settings)
         hits = [
             Ranked(name, row, round((score + share) * prior, DIGITS))
-            for (name, row), score, share, prior in zip(found, said, shares, priors, strict=True)
+            for (name, row), score, share, prior in zip(
+                found, said, shares, factors(query, rows, settings), strict=True
+            )
         ]
 
         def order(hit: Ranked) -> tuple[Any, ...]:

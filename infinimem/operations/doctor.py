@@ -27,11 +27,11 @@ from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded
 from infinimem.operations.review import inbox
 from infinimem.spec import folders
-from infinimem.store.external_edits import rewrite, tracked, without
+from infinimem.store.external_edits import rewrite, tracked
 from infinimem.store.library import Library
 from infinimem.store.plans import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
-from infinimem.store.view import View
+from infinimem.store.view import View, without
 
 TIMES = 4
 """Looks at a library that others write to; what is found each time is true."""

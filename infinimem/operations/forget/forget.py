@@ -11,11 +11,10 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
 from infinimem.errors import DocumentNotFound, LibraryError, UsageError
 from infinimem.markdown.characters import clean_text, one_line
@@ -49,7 +48,6 @@ from infinimem.store.state import Changes
 from infinimem.store.view import View
 from infinimem.user_folders import caches, user_folder
 
-T = TypeVar("T")
 GIT, STATE = ".git", ".infinimem/"
 EMPTIED = (withheld.REJECTED, f"{STATE}tasks", f"{STATE}plans")
 """Folders of what models said, and wanted (earlier versions): all of it goes. Whatever else keeps replies of
@@ -117,10 +115,12 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
 def forget(library: Library, wanted: Wanted) -> Forgotten:
     """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches. If the disk
     refuses (LibraryError), nothing was forgotten, or all is next time."""
-    return _advised(library, _locked(library, lambda view: _forget(library, view, wanted)))
+    return _advised(library, library.written(lambda _: _forget(library, wanted)))
 
 
-def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
+def _forget(library: Library, wanted: Wanted) -> Forgotten:
+    recheck(library.files, library.clock().timestamp())  # late saves first
+    view = _look(library)
     choice = rest = _chosen(library, view, wanted)
     written = list[Receipt]()
     found = Forgotten()
@@ -140,16 +140,6 @@ def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
         rest = replace(rest, texts=choice.texts)
     left = find_residue(library.files, view, choice.texts)
     return replace(found, files=(), left=left, receipt=written[0] if written else None)
-
-
-def _locked(library: Library, act: Callable[[View], T]) -> T:
-    """Do something under the lock, late saves first."""
-
-    def looked(_: View) -> T:
-        recheck(library.files, library.clock().timestamp())
-        return act(_look(library))
-
-    return library.written(looked)
 
 
 def _look(library: Library) -> View:
@@ -312,10 +302,13 @@ def git_advice(root: Path, paths: Iterable[str], seqs: Collection[int] = ()) -> 
 
 
 def rename(library: Library, name: str, new: str) -> Renamed:
-    return _locked(library, lambda view: _rename(library, view, name, one_line(clean_text(new)).strip()))
+    new = one_line(clean_text(new)).strip()
+    return library.written(lambda _: _rename(library, name, new))
 
 
-def _rename(library: Library, view: View, name: str, new: str) -> Renamed:
+def _rename(library: Library, name: str, new: str) -> Renamed:
+    recheck(library.files, library.clock().timestamp())
+    view = _look(library)
     was = _resolved(view, name)
     now = _target(view, was, new)
     names = {was: now}
