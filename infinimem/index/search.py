@@ -243,7 +243,7 @@ class Searcher:
         words = reading.scores(ENTRIES, WEIGHTS, weights, max(KEPT, 2 * limit), parts, turns, pairs, ids=near)
         wholes = _wholes(reading, weights, WHOLES)
         found = _joined(reading, self._view, words)
-        if not (meaning or reading.scores(ENTRIES, {OWN: 1.0}, weights, 1, parts, turns, pairs)):
+        if found and not (meaning or reading.scores(ENTRIES, {OWN: 1.0}, weights, 1, parts, turns, pairs)):
             found = [one for one in found if one[1].id in names or self._is_about(*one, asked)]
         rows = [row for _, row in found]
         said = [
