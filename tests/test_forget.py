@@ -17,6 +17,7 @@ from forget_library import held
 from infinimem.model import Derived, Move, NewEntry, Plan, Reason, RejectedReply, Turn, Withheld
 from infinimem.operations.forget.forget import Forgotten, forget, preview_forget
 from infinimem.operations.forget.redaction import Wanted
+from infinimem.operations.git import GitUnusable
 from infinimem.store import disk, withheld
 from infinimem.store.disk import At
 from infinimem.store.library import Library, init
@@ -325,6 +326,19 @@ def test_a_git_repository_is_named_with_the_command_for_its_history(library: Lib
         assert "git filter-repo --force --invert-paths" in found.history
         assert "--path memory/topics/skin-matters.md" in found.history
         assert "--path memory/evidence/2025-03-03-s.md" in found.history
+
+
+def test_nobody_waits_for_git_to_answer(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+
+    def ask(_: Path) -> None:
+        with library.files.exclusive(0.0):
+            raise GitUnusable("asked")
+
+    monkeypatch.setattr("infinimem.operations.forget.forget.Repository", ask)
+    assert "(git did not say" in forget(library, Wanted({3})).history
 
 
 # ── crashes ─────────────────────────────────────────────────────────────────────────────────────────

@@ -243,19 +243,19 @@ class Searcher:
         words = reading.scores(ENTRIES, WEIGHTS, weights, max(KEPT, 2 * limit), parts, turns, pairs, ids=near)
         wholes = _wholes(reading, weights, WHOLES)
         found = _joined(reading, self._view, words)
-        if not (meaning or reading.scores(ENTRIES, {OWN: 1.0}, weights, 1, parts, turns, pairs)):
+        if found and not (meaning or reading.scores(ENTRIES, {OWN: 1.0}, weights, 1, parts, turns, pairs)):
             found = [one for one in found if one[1].id in names or self._is_about(*one, asked)]
         rows = [row for _, row in found]
         said = [
-            (own, names.get(row.id, 0.0) + (wholes.get(row.whole, 0.0) if own else 0.0))
+            own + (names.get(row.id, 0.0) + (wholes.get(row.whole, 0.0) if own else 0.0))
             for row in rows
             for own in (words[row.id],)
         ]
-        most = MEANING_WEIGHT * (max(map(sum, said), default=0.0) or 1.0)
+        most = MEANING_WEIGHT * (max(said, default=0.0) or 1.0)
         shares = meaning.shares(rows, most) if meaning else [0.0] * len(rows)
         hits = [
-            Ranked(name, row, round((own + beyond + share) * prior, DIGITS))
-            for (name, row), (own, beyond), share, prior in zip(
+            Ranked(name, row, round((score + share) * prior, DIGITS))
+            for (name, row), score, share, prior in zip(
                 found, said, shares, factors(query, rows, settings), strict=True
             )
         ]

@@ -27,11 +27,11 @@ from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded
 from infinimem.operations.review import inbox
 from infinimem.spec import folders
-from infinimem.store.external_edits import rewrite, tracked, without
+from infinimem.store.external_edits import rewrite, tracked
 from infinimem.store.library import Library
 from infinimem.store.plans import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
-from infinimem.store.view import View
+from infinimem.store.view import View, without
 
 TIMES = 4
 """Looks at a library that others write to; what is found each time is true."""
@@ -78,9 +78,8 @@ def run(those: Iterable[Check], inspection: checks.Inspection, most: int = MOST)
             if more := notes[most:]:
                 what = f"{len(more)} more like this one from here on ({check.__name__.replace('_', ' ')})"
                 findings.append(replace(more[0], what=what))
-    for doc_id in (
-        _secret_names(inspection.view) if findings else ()
-    ):  # the name of a file may be a secret, too
+    names = _secret_names(inspection.view) if findings else ()  # a file's name may be one, too
+    for doc_id in names:
         shown = f"{doc_id.rpartition('/')[0]}/…".lstrip("/")
         findings = [
             replace(one, what=one.what.replace(doc_id, shown), where=one.where.replace(doc_id, shown))

@@ -149,20 +149,19 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
     for topic in (done.documents.get(one, view.document(one)) for one in view.below(TOPICS) if waiting):
         if topic and waiting.intersection(described(topic)):
             done.documents[topic.id] = made_anew(topic, True)
-    old, edited = quoted(receipt), dict[str, dict[int, str]]()
+    old, edited, unclear = quoted(receipt), dict[str, dict[int, str]](), list[int]()
     for seq in (row.seq for row in own if row.why == "edited"):
-        place = view.entry(seq)
-        if seq not in old or place is None:
-            raise LibraryError(f"{receipt.id} cannot be undone: line {seq} would stand nowhere, or twice")
-        edited.setdefault(place.doc_id, {})[seq] = old[seq].line
+        if (place := view.entry(seq)) and seq in old:
+            edited.setdefault(place.doc_id, {})[seq] = old[seq].line
+        else:
+            unclear.append(seq)
     for doc_id, instead in edited.items():
         document = done.documents.get(doc_id) or view.document(doc_id)
         there = Counter(one.seq for one in document.entries)
-        if wrong := [seq for seq in instead if there[seq] != 1]:
-            raise LibraryError(
-                f"{receipt.id} cannot be undone: line {wrong[0]} would stand nowhere, or twice"
-            )
+        unclear += [seq for seq in instead if there[seq] != 1]
         done.documents[doc_id] = reading(document, instead)
+    if unclear:
+        raise LibraryError(f"{receipt.id} cannot be undone: line {unclear[0]} would stand nowhere, or twice")
     if held := _held_elsewhere(view, done):
         raise LibraryError(
             f"{receipt.id} cannot be undone: {held} holds its turns now; undo what made that first"

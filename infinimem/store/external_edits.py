@@ -21,7 +21,7 @@ from infinimem.store.lines import drawn_from, former
 from infinimem.store.plans import Rendered
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
 from infinimem.store.state import Changes, SeenLine
-from infinimem.store.view import View, without_seqs
+from infinimem.store.view import View, without, without_seqs
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
@@ -280,11 +280,6 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
 def of_person(entry: Entry) -> Entry:
     """Return a line as a person's own."""
     return replace(without(entry, "by"), source="human")
-
-
-def without(entry: Entry, key: str) -> Entry:
-    """Return a line without a field of its signature."""
-    return replace(entry, fields={name: value for name, value in entry.fields.items() if name != key})
 
 
 def rewrite(view: View, lines: Iterable[tuple[Located, Entry]], why: str) -> Rendered:

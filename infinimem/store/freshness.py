@@ -185,12 +185,13 @@ class Freshness:
         for folder, known in list(self._folders.items()):
             state, now = self._files.states.get(folder), None
             with suppress(OSError):  # whoever lists it finds out
-                now = folder_state(os.lstat(f"{self._files.root}/{folder.removesuffix('/')}"))
-            if state is None or state != now:
+                now = folder_state(os.lstat(f"{root}/{folder.removesuffix('/')}"))
+            if folder in self._folders and (state is None or state != now):
                 new = listed(root, self._needed, folder, skip=self._folders, left_out=self._left_out)
-                del self._folders[folder]
-                self._files.states.pop(folder, None)
-                states.update(dict.fromkeys(known.documents))
+                gone = {*known.folders}.difference(new[folder].folders if folder in new else ())
+                for name in [folder, *(one for one in self._folders if one.startswith(tuple(gone)))]:
+                    states.update(dict.fromkeys(self._folders.pop(name).documents))
+                    self._files.states.pop(name, None)
                 states.update(self._known(new))
         for listing in self._folders.values() if self._is_small() else ():
             for doc_id, known_as in listing.documents.items():

@@ -455,8 +455,12 @@ def _row(view: View, doc_id: str) -> CatalogRow:
 
 def without_seqs(entry: Entry) -> Entry:
     """Return what an entry says, without its own seq, those that it had, and its bytes: for comparing."""
-    fields = {key: value for key, value in entry.fields.items() if key != "was"}
-    return replace(entry, seq=1, line="", fields=fields)
+    return replace(without(entry, "was"), seq=1, line="")
+
+
+def without(entry: Entry, key: str) -> Entry:
+    """Return a line without a field of its signature."""
+    return replace(entry, fields={name: value for name, value in entry.fields.items() if name != key})
 
 
 # ── the lines of some sources, or of one project ────────────────────────────────────────────────

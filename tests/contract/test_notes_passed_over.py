@@ -63,6 +63,17 @@ def test_a_library_inside_a_folder_of_notes_is_no_notes(shell: Shell) -> None:
     assert "Memory/" in shell("--library", ".", "doctor").out
 
 
+def test_a_folder_that_becomes_a_library_is_no_notes_at_once(tmp_path: Path) -> None:
+    """A process that knows the folder and those below it reads none of them from then on."""
+    put(tmp_path, "Boat.md", "Memory/CURRENT.md", "Memory/topics/boats.md", "Memory/topics/old/a.md")
+    memory = open_memory(tmp_path)
+    assert len(memory.view.ids()) == 4
+    put(tmp_path, "Memory/infinimem.toml")
+    assert set(memory.view.ids()) == {"Boat"}
+    (tmp_path / "Memory/infinimem.toml").unlink()
+    assert len(memory.view.ids()) == 4
+
+
 def test_settings_that_strayed_into_a_librarys_folder_hide_nothing(shell: Shell) -> None:
     assert shell("init").code == 0
     put(shell.library, "topics/Boat.md", "topics/infinimem.toml")

@@ -11,11 +11,10 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
 from infinimem.errors import DocumentNotFound, LibraryError, UsageError
 from infinimem.markdown.characters import clean_text, one_line
@@ -39,7 +38,7 @@ from infinimem.operations.git import GitUnusable, Repository
 from infinimem.settings import SETTINGS
 from infinimem.spec import folders, texts_of
 from infinimem.store import receipts, sequence, state, withheld
-from infinimem.store.commit import CONFLICTS, Conflict, clear_displaced, recheck, recover
+from infinimem.store.commit import CONFLICTS, clear_displaced, recheck, recover
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.lines import ID, aliases_of, fold
@@ -49,7 +48,6 @@ from infinimem.store.state import Changes
 from infinimem.store.view import View
 from infinimem.user_folders import caches, user_folder
 
-T = TypeVar("T")
 GIT, STATE = ".git", ".infinimem/"
 EMPTIED = (withheld.REJECTED, f"{STATE}tasks", f"{STATE}plans")
 """Folders of what models said, and wanted (earlier versions): all of it goes. Whatever else keeps replies of
@@ -71,7 +69,8 @@ class Forgotten:
     `rows` and `files` are lines that would go, and paths that would change; none afterwards. `receipt` is
     None in a dry run. `left` holds some of it still; in a dry run it is what a `forget` will not touch.
     `repeated` are lines that say some of it in their own right, and stay; `history` says that
-    an import brings lines back, and what to do about git; `notes` what was taken otherwise than written.
+    an import brings lines back, and what to do about git, for files that `held` any of it at any time;
+    `notes` what was taken otherwise than written.
     """
 
     rows: tuple[Candidate, ...] = ()
@@ -83,6 +82,7 @@ class Forgotten:
     history: str = ""
     records: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    held: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     view = _look(library)
     choice = _chosen(library, view, wanted)
     done = redact(view, choice, receipts.next_number(view))
-    found = _report(library, view, choice, done)
+    found = _report(view, choice, done)
     first = {(p.seq, p.text): p for p in reversed(choice.lines)}  # quotations only where they read otherwise
     quoted = (JOURNAL, STATE)
     lines = [p for p in choice.lines if not p.doc_id.startswith(quoted) or first[p.seq, p.text] is p]
@@ -109,23 +109,25 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
     after = view.showing({doc_id: document for doc_id, document in documents.items() if document})
     left = find_residue(library.files, after, choice.texts, preview=True)
-    return replace(found, rows=(*rows, *choice.unsigned), left=left)
+    return _advised(library, replace(found, rows=(*rows, *choice.unsigned), left=left))
 
 
 def forget(library: Library, wanted: Wanted) -> Forgotten:
     """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches. If the disk
     refuses (LibraryError), nothing was forgotten, or all is next time."""
-    return _locked(library, lambda view: _forget(library, view, wanted))
+    return _advised(library, library.written(lambda _: _forget(library, wanted)))
 
 
-def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
+def _forget(library: Library, wanted: Wanted) -> Forgotten:
+    recheck(library.files, library.clock().timestamp())  # late saves first
+    view = _look(library)
     choice = rest = _chosen(library, view, wanted)
     written = list[Receipt]()
     found = Forgotten()
     while len(written) <= RETRIES:
         done = redact(view, rest, receipts.next_number(view))
         if not written:
-            found = _report(library, view, choice, done)
+            found = _report(view, choice, done)
         if not done.documents:
             break
         known, gone = library.seen_lines(), ", ".join(found.records)
@@ -138,20 +140,6 @@ def _forget(library: Library, view: View, wanted: Wanted) -> Forgotten:
         rest = replace(rest, texts=choice.texts)
     left = find_residue(library.files, view, choice.texts)
     return replace(found, files=(), left=left, receipt=written[0] if written else None)
-
-
-def _locked(library: Library, act: Callable[[View], T]) -> T:
-    """Do something under the lock, late saves first; again where someone saved a file of it meanwhile."""
-    library.demand_initialised()
-    for again in reversed(range(RETRIES + 1)):
-        try:
-            with library.locked():
-                recheck(library.files, library.clock().timestamp())
-                return act(_look(library))
-        except Conflict:
-            if not again:
-                raise
-    raise AssertionError
 
 
 def _look(library: Library) -> View:
@@ -172,7 +160,7 @@ def _write(
     return receipt
 
 
-def _report(library: Library, view: View, choice: Choice, done: Rendered) -> Forgotten:
+def _report(view: View, choice: Choice, done: Rendered) -> Forgotten:
     """What is known before it is done; files are those that held any of it, not those that lose links."""
     lost_links = {one for one, new in done.documents.items() if new and one.startswith(folders().ledgers)}
     files = sorted(f"{one}.md" for one in done.documents.keys() - lost_links if one in view)
@@ -184,9 +172,16 @@ def _report(library: Library, view: View, choice: Choice, done: Rendered) -> For
         seqs=tuple(sorted(choice.seqs)),
         files=tuple(files),
         repeated=tuple(sorted({place.seq for place in choice.texts.repeated})),
-        history="\n".join(filter(None, (again, git_advice(library.root.absolute(), ever, choice.seqs)))),
+        history=again,
         records=tuple(records),
+        held=frozenset(ever),
     )
+
+
+def _advised(library: Library, done: Forgotten) -> Forgotten:
+    """Add what to do about git, which may take seconds to answer: nobody else waits for it."""
+    advice = git_advice(library.root.absolute(), done.held, done.seqs)
+    return replace(done, history="\n".join(filter(None, (done.history, advice))))
 
 
 def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
@@ -307,10 +302,13 @@ def git_advice(root: Path, paths: Iterable[str], seqs: Collection[int] = ()) -> 
 
 
 def rename(library: Library, name: str, new: str) -> Renamed:
-    return _locked(library, lambda view: _rename(library, view, name, one_line(clean_text(new)).strip()))
+    new = one_line(clean_text(new)).strip()
+    return library.written(lambda _: _rename(library, name, new))
 
 
-def _rename(library: Library, view: View, name: str, new: str) -> Renamed:
+def _rename(library: Library, name: str, new: str) -> Renamed:
+    recheck(library.files, library.clock().timestamp())
+    view = _look(library)
     was = _resolved(view, name)
     now = _target(view, was, new)
     names = {was: now}
