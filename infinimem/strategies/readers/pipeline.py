@@ -237,10 +237,10 @@ class Search:
     ) -> Iterator[list[Retrieved]]:
         """Ask, and make the calls of each reply until one ends the search; yield what each round brings.
         `shown` is what the model sees already, `budget` the tokens of what it sees in the end."""
-        shown = list(shown)
+        shown, known = list(shown), {"catalog": self._catalog(), "tools": self._tools.extra}
         while self.rounds_left > 0:
-            known = {"catalog": self._catalog(), "tools": self._tools.extra, "calls": list(self._calls)}
-            reply = llm.complete(self.task, {**variables, **known, "rounds_left": str(self.rounds_left)})
+            known |= {"calls": list(self._calls), "rounds_left": str(self.rounds_left)}
+            reply = llm.complete(self.task, {**variables, **known})
             if self._ends(reply.data or {}):
                 self.reply = reply
                 return
@@ -287,12 +287,12 @@ class Search:
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
         """What a search finds as entries; of other results the lines, matches first."""
         if call["name"] == "search" and "hits" in result:
-            if _is_course(call):
-                yield from course(self._view, str(call["arguments"]["query"]), COURSE)
-                return
-            scope = scope_of(call["arguments"].get("scope") or "default")
             query = str(call["arguments"]["query"])
-            yield from near(searcher(self._view).entries(query, FIRST, scope))
+            if _is_course(call):
+                yield from course(self._view, query, COURSE)
+            else:
+                scope = scope_of(call["arguments"].get("scope") or "default")
+                yield from near(searcher(self._view).entries(query, FIRST, scope))
             return
         for hit in result.get("hits", ()):
             yield from self._at(hit["doc_id"], hit["start_line"], hit["end_line"])
