@@ -69,7 +69,8 @@ class Toolbox:
     def __init__(self, view: Callable[[], View]) -> None:
         self._view = view
 
-    def _seen(self, by: str | None) -> View:
+    def seen(self, by: str | None) -> View:
+        """Return the snapshot, with nothing in it but lines of a source, or of a speaker, if one is named."""
         return only(self._view(), {by}) if by else self._view()
 
     # What a search needs is imported with the first one.
@@ -101,7 +102,7 @@ class Toolbox:
         """
         from .grep import grep
 
-        return grep(self._seen(by), pattern, ignore_case, limit, context_lines, scope=scope, offset=offset)
+        return grep(self.seen(by), pattern, ignore_case, limit, context_lines, scope=scope, offset=offset)
 
     @_checked
     def grep_doc(
@@ -148,7 +149,7 @@ class Toolbox:
         """
         from .search import course_of, search
 
-        view = self._seen(by)
+        view = self.seen(by)
         return course_of(view, query) if arc else search(view, query, k, scope, full, offset)
 
     @_checked

@@ -287,12 +287,13 @@ class Search:
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
         """What a search finds as entries; of other results the lines, matches first."""
         if call["name"] == "search" and "hits" in result:
-            query = str(call["arguments"]["query"])
+            given = call["arguments"]
+            view, query = self._tools.seen(str(given.get("by") or "")), str(given["query"])
             if _is_course(call):
-                yield from course(self._view, query, COURSE)
-            else:
-                scope = scope_of(call["arguments"].get("scope") or "default")
-                yield from near(searcher(self._view).entries(query, FIRST, scope))
+                yield from course(view, query, COURSE)
+                return
+            scope, first = scope_of(given.get("scope") or "default"), max(int(given.get("offset") or 0), 0)
+            yield from near(searcher(view).entries(query, first + FIRST, scope)[first:])
             return
         for hit in result.get("hits", ()):
             yield from self._at(hit["doc_id"], hit["start_line"], hit["end_line"])
