@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from infinimem import tokens
@@ -122,12 +122,8 @@ class Infini:
     readers: tuple[str, ...] = READERS
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
-        self.llm = llm
+        self.llm, self._asker = llm, of.Account(llm)
         self.own = settings.of(InfiniSettings)
-
-    @cached_property
-    def _asker(self) -> of.Account:
-        return of.Account(self.llm)
 
     @_reporting
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
@@ -155,9 +151,8 @@ class Infini:
             if waiting := len(places) - count:
                 self._asker.note(f"{waiting} lines wait in CURRENT: too many for one go")
             outcome = yield plan
-            if isinstance(
-                outcome, Rejected
-            ):  # then to the nearest documents; what one replaced goes if it may
+            if isinstance(outcome, Rejected):
+                # then to the nearest documents; what one replaced goes if it may
                 why, view = outcome.reasons, outcome.view
                 seqs = {place.seq for place in places[:count]}
                 left = [place for place in movable(view.buffer, view) if place.seq in seqs]
