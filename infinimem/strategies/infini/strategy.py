@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from infinimem import tokens
@@ -122,8 +122,12 @@ class Infini:
     readers: tuple[str, ...] = READERS
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
-        self.llm, self._asker = llm, of.Account(llm)
+        self.llm = llm
         self.own = settings.of(InfiniSettings)
+
+    @cached_property
+    def _asker(self) -> of.Account:
+        return of.Account(self.llm)
 
     @_reporting
     def observe(self, view: View, new: Sequence[Located]) -> Plans:

@@ -291,9 +291,9 @@ class Search:
             view, query = self._tools.seen(str(given.get("by") or "")), str(given["query"])
             if _is_course(call):
                 yield from course(view, query, COURSE)
-                return
-            scope, first = scope_of(given.get("scope") or "default"), max(int(given.get("offset") or 0), 0)
-            yield from near(searcher(view).entries(query, first + FIRST, scope)[first:])
+            else:
+                scope, skip = scope_of(given.get("scope") or "default"), max(int(given.get("offset") or 0), 0)
+                yield from near(searcher(view).entries(query, skip + FIRST, scope)[skip:])
             return
         for hit in result.get("hits", ()):
             yield from self._at(hit["doc_id"], hit["start_line"], hit["end_line"])
