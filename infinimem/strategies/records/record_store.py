@@ -295,7 +295,7 @@ class VectorIndex:
                 del self._places[old.group][name]
             if record := new.get(name):
                 self._places[record.group][name] = rows.at[text_key(record.text)]
-        self._records = store.records.copy()
+        self._records = store.records.copy() if moved else known
 
     def _with(self, texts: Sequence[str], said: Iterable[Located]) -> Rows:
         """The library's vectors, with those of these texts, kept while the evidence that they tell of stands
