@@ -195,9 +195,7 @@ class Toolbox:
         document = view.document(view.resolve(doc_id))
         total = len(document.lines)
         wanted = start + MOST - 1 if end is None else end
-        notes = []
-        if wanted < start:
-            notes.append(f"end {wanted} is before start {start}; one line is shown")
+        notes = [f"end {wanted} is before start {start}; one line is shown"] if wanted < start else []
         if wanted >= start + MOST:
             notes.append(f"at most {MOST} lines at a time")
         wanted = min(max(wanted, start), start + MOST - 1)

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from datetime import date
 from functools import partial
 from heapq import nlargest
 from typing import Any, NamedTuple
@@ -341,10 +340,8 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _date(time: str) -> str:
-    try:
-        return f"{MONTHS[date.fromisoformat(time[:10]).month - 1]} {time[:10]}"
-    except ValueError:
-        return ""
+    day = day_of(time)
+    return f"{MONTHS[day.month - 1]} {day}" if day else ""
 
 
 def _lines(doc: Mapping[str, Any]) -> list[_Line]:

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cmp_to_key, partial
+from heapq import nlargest
 from typing import Any
 
 from infinimem import law, tokens
@@ -328,8 +329,7 @@ def near_groups(
     chosen = {
         (at, other)
         for at, those in near.items()
-        for rank, other in enumerate(sorted(sorted(those), key=those.__getitem__, reverse=True), 1)
-        if rank <= NEAREST
+        for other in nlargest(NEAREST, sorted(those), key=those.__getitem__)
     }
     group = np.arange(len(terms))
     for at, other in chosen & {(other, at) for at, other in chosen}:

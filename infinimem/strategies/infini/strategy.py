@@ -155,9 +155,8 @@ class Infini:
             if waiting := len(places) - count:
                 self._asker.note(f"{waiting} lines wait in CURRENT: too many for one go")
             outcome = yield plan
-            if isinstance(
-                outcome, Rejected
-            ):  # then to the nearest documents; what one replaced goes if it may
+            if isinstance(outcome, Rejected):
+                # then to the nearest documents; what one replaced goes if it may
                 why, view = outcome.reasons, outcome.view
                 seqs = {place.seq for place in places[:count]}
                 left = [place for place in movable(view.buffer, view) if place.seq in seqs]
