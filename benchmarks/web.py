@@ -118,6 +118,7 @@ def pages(root: Path) -> dict[str, list[str]]:
         "topics": ["/topics", f"/topics?from={max(1, len(ids) - 30)}"],
         "document": [f"/doc/{one}" for one in ids],
         "search": [f"/search?q={'+'.join(two)}" for two in zip(WORDS, [*PLACES, *WORDS], strict=False)],
+        "map": ["/map"],
     }
     if view.initialised:
         found |= {

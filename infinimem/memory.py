@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from infinimem.embedders.local import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, ReplyAwaited, UsageError, escape
 from infinimem.llm.base import LLM, OFFLINE
-from infinimem.llm.openai_client import permitted
+from infinimem.llm.connect import permitted
 from infinimem.llm.replies import Cached
 from infinimem.log import log
 from infinimem.markdown.signature import format_seqs
@@ -460,16 +460,18 @@ class Memory(Reader):
         """Take lines out for good, with what they were extracted from and all that was extracted from that.
 
         They are named in one way: by number; by a pattern that occurs in them (RE2, any case; what is none is
-        taken literally); or by a source ("user", "AI", "tool", "human"), a session, or both. UsageError for
-        a number that no line has. With `dry_run` it only tells which lines would go.
+        taken literally); or by a source ("user", "AI", "tool", "human"), a session (of an imported one the
+        title is enough), or both. UsageError for a number that no line has, or a title that several have.
+        With `dry_run` it only tells which lines would go.
         """
         from infinimem.index.grep import compile_pattern
         from infinimem.operations.forget.forget import forget, preview_forget
-        from infinimem.operations.forget.redaction import Wanted
+        from infinimem.operations.forget.redaction import Wanted, named_session
 
         if sum((bool(seqs), match is not None, source is not None or session is not None)) != 1:
             raise UsageError("say what to forget in one way: numbers, a match, or a source or session")
         pattern = compile_pattern(match) if match is not None else None
+        session = named_session(self.view, session) if session else session
         wanted = Wanted(frozenset(seqs), pattern.found if pattern else lambda _: (), source, session)
         done = preview_forget(self.library, wanted) if dry_run else forget(self.library, wanted)
         return replace(done, notes=tuple(pattern.notes) if pattern else ())
@@ -484,10 +486,12 @@ class Memory(Reader):
 
     def review(self) -> tuple[ReviewItem, ...]:
         """Return what needs approval (operations/review.py); what is void is reported once, then dropped."""
-        from infinimem.operations.review import awaiting, drop_void
+        from infinimem.operations.review import awaiting, drop
 
         rows = awaiting(self.library)
-        drop_void(self.library, rows)
+        if void := [row for row in rows if row.void]:
+            with suppress(LibraryError):  # of a disk that refuses, or while another writes: the next time
+                drop(self.library, void)
         return rows
 
     def decide(self, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 Source = Literal["tool", "AI", "user", "human"]
 SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
-"""From the least to the most trusted; an entry of several origins has the least of theirs."""
+"""From the least to the most trusted; an entry of several origins has the least, if no user said it."""
 _ROLES: Mapping[Source, str] = {"user": "user", "human": "user", "AI": "assistant", "tool": "tool"}
 
 NOTHING = frozenset({"", "null", "Null", "none", "None", "undefined"})
@@ -248,7 +248,7 @@ class Plan:
     """Evidence seqs about which no answer was of use, and its kind: they stay pending."""
     notes: tuple[str, ...] = ()  # what went wrong on the way and how it was mended; lines of the receipt
     rejected: tuple[RejectedReply, ...] = ()
-    """Replies of a model that were refused on the way, whole or in part; the log tells why."""
+    """Replies of a model that were refused on the way, whole or in part; the store keeps the newest."""
     withheld: tuple[Withheld, ...] = ()
     """Archivings that were meant and are not in `moves`; the store keeps those that a person may approve."""
 

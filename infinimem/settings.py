@@ -134,7 +134,7 @@ class WriteSettings:
     """[write]: what becomes of what is recorded."""
 
     approve: Harmless[bool] = False
-    """Whether it, and what is extracted from it, is shown to models only once a person approved it."""
+    """Whether a person approves it, and what is extracted, before a model that does not extract sees it."""
 
 
 @dataclass(frozen=True)

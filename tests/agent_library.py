@@ -12,7 +12,7 @@ from infinimem import Memory, Turn, open_memory
 from infinimem.errors import ReplyAwaited
 from infinimem.llm import tasks
 from infinimem.llm.base import Reply, Task
-from infinimem.llm.openai_client import connect
+from infinimem.llm.connect import connect
 from infinimem.settings import ModelSettings
 
 SYSTEMS = ("infini", "allmem", "gam", "recmem", "xmemory")

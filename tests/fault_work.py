@@ -135,7 +135,7 @@ def copy(library: Path, to: Path) -> Path:
     shutil.copytree(library, to)
     check(Files(to), claim=True)
     if mark := (to / MARK).read_bytes().split()[:1] if (to / MARK).exists() else []:
-        (to / MARK).write_bytes(mark[0] + b" -\n")  # in the place of the first one, which counts no further
+        (to / MARK).write_bytes(mark[0] + b"\n")  # in the place of the first one, which counts no further
     return to
 
 

@@ -16,7 +16,7 @@ from cli_runner import Shell, at_a_terminal
 from click.testing import CliRunner
 
 from infinimem.cli.app import app
-from infinimem.cli.options import COMMANDS, FIRST_STEPS
+from infinimem.cli.options import COMMANDS, TABLES
 from infinimem.cli.output import ago
 from infinimem.user_folders import user_folder
 
@@ -106,13 +106,13 @@ def test_help_tells_defaults_and_lists_every_command() -> None:
     assert "[default: 10;" in CliRunner().invoke(app, ["search", "--help"]).output
     shown = CliRunner().invoke(app, ["--help"], terminal_width=COLUMNS).output
     assert all(f"\n  {name:<11}  {listed.summary}\n" in shown for name, listed in COMMANDS.items())
-    assert all(f"\n  infinimem {step}\n" in shown for step in FIRST_STEPS)
+    assert all(f"\n  infinimem {step}\n" in shown for step in TABLES["first_steps"])
     shown = CliRunner().invoke(app, ["add", "--help"]).output
     assert shown.index("--speaker") < shown.index("Global options:") < shown.index("--library")
 
 
 def test_the_first_steps_lead_somewhere(shell: Shell) -> None:
-    told = [shell(*shlex.split(step)) for step in FIRST_STEPS]
+    told = [shell(*shlex.split(step)) for step in TABLES["first_steps"]]
     assert [step.code for step in told] == [0] * len(told)
     assert all("I moved to Lisbon in March" in step.out for step in told[1:])
 

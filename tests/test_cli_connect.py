@@ -106,6 +106,7 @@ def test_what_cannot_be_changed_safely_is_left_with_what_to_paste(
 def test_only_what_is_installed_is_named(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no agent program is found" in shell("connect").out
     assert shell("connect").err == ""
+    assert shell("init").code == 0 and "this one: --library . connect" in shell("connect").err
     monkeypatch.setattr("infinimem.cli.serving.find_spec", lambda _: None)
     assert "pip install 'infinimem[mcp]'" in shell("connect").err
     assert "is not installed" in shell("connect", "codex").err

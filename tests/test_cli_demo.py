@@ -69,6 +69,8 @@ def test_its_next_steps_run_as_they_stand_from_another_folder(tmp_path: Path) ->
     done = subprocess.run([program, "demo"], env=env, capture_output=True, text=True, check=True)
     steps = re.findall(r"^(?:Look|Begin|Import|Connect).*?: +(.*)$", done.stdout, re.MULTILINE)
     assert len(steps) == 4
+    library = re.findall(r"--library (\S+) history", done.stdout)
+    assert re.search(rf"^In a browser: .*infinimem --library {library[0]} web$", done.stdout, re.MULTILINE)
     (tmp_path / "conversations.json").write_text('[{"role": "user", "content": "I play chess."}]')
     for step in steps:
         ran = subprocess.run(["sh", "-c", step], env=env, cwd=tmp_path, capture_output=True, text=True)

@@ -486,6 +486,12 @@ def test_instructions_of_the_project_and_constraints_come_whatever_the_prompt(li
     assert all(LIFE[number][0] in text for number in (2, 6) for text in (here, elsewhere))
 
 
+def test_what_a_model_wrote_of_the_user_is_a_persons_constraint_too(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "l", model="offline", create=True)
+    memory.observe([Turn("The user is allergic to peanuts.", session="s", cwd="/home/ann/shop")])
+    assert "peanuts" in Recall(memory).preview("hello", "/home/ann/blog")["text"]
+
+
 @pytest.mark.parametrize(
     ("text", "role", "prompt", "why"),
     [

@@ -150,6 +150,11 @@ def test_a_folder_of_very_many_files_must_be_named(
     monkeypatch.setattr("infinimem.cli.locate.MOST", 2)
     (notes / "til/one.txt").touch()
     assert shell("ls").code == 0
-    (notes / "two.txt").touch()
+    (notes / "two.png").touch()  # what lies beside notes is read, too
     shell("ls").failed(2, "--library .")
     assert shell("ls", "--library", ".").code == 0
+    shell("add", "I have a cat.")
+    assert "for the notes in" in shell("search", "cat").err
+    assert "the notes in" not in shell("add", "I have a dog.").err
+    (notes / ".obsidian").mkdir()
+    assert "til/tea" in shell("ls").out

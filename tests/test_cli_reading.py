@@ -64,6 +64,11 @@ def test_wrong_calls_exit_with_2(library: Shell, args: tuple[str, ...]) -> None:
     library("-q", *args).failed(2, "")
 
 
+@pytest.mark.parametrize("tool", ["search", "grep"])
+def test_an_empty_question_is_an_error(library: Shell, tool: str) -> None:
+    library(tool, " ").failed(1, "is empty")
+
+
 def test_context_pages_and_ranges(library: Shell) -> None:
     match = library("grep", "peanut", "--json").json["matches"][0]
     doc_id, line = match["doc_id"], match["line"]

@@ -14,7 +14,7 @@ from fault_library import tree
 from fault_work import copy
 
 from infinimem.errors import LibraryError
-from infinimem.llm.openai_client import connect
+from infinimem.llm.connect import connect
 from infinimem.memory import Memory
 from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
 from infinimem.operations.doctor import examine, repair
@@ -95,12 +95,8 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
     "pasted-said": (append("CURRENT.md", "- <seq=1> again\n"), BAD, "stands twice", "CURRENT:", MENDED),
     "merged": (twin("evidence/s1.md", "s2.md"), BAD, "stand twice", "evidence/s2:", LEFT),
     "high": (append("topics/food.md", "- <seq=900000> x\n"), BAD, "high-water", "topics/food:", MENDED),
-    "endless": (
-        append("topics/food.md", f"- typed\n- <seq={10**18 - 1}> x\n"),
-        BAD, "leaves no room", "topics/food:", LEFT,
-    ),
-    "mark": (append(".infinimem/seq", "x"), HINT, "mark of seqs is lost", ".infinimem/seq", MENDED),
-    "renamed": (moved("topics/food.md", "topics/eat.md"), HINT, "header says id", "topics/eat:1", LEFT),
+    "mark": (lambda root: (root / ".infinimem/seq").write_bytes(b"x"), HINT, "mark of seqs is lost", ".infinimem/seq", MENDED),
+    "renamed": (moved("topics/food.md", "topics/eat.md"), HINT, "header says id", "topics/eat:1", MENDED),
     "renamed-said": (
         moved("evidence/s1.md", "evidence/s9.md"), HINT, "header says id", "evidence/s9:1", LEFT
     ),
@@ -131,7 +127,7 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
         HINT, "take over what you want", ".infinimem/conflicts/0001-topics-food.md", LEFT,
     ),
     "receipts": (
-        twin("journal/0001-consolidate-*.md", "{} (1).md"), HINT, "called 1-", "journal/", LEFT
+        twin("journal/0001-consolidate-*.md", "{} (1).md"), BAD, "a second version of journal/", "journal/", MENDED
     ),
 }  # fmt: skip
 
@@ -173,6 +169,36 @@ def test_what_a_person_deleted_is_a_note_where_it_is_cited_and_none_once_that_is
 
 
 @pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    ("key", "kept"),
+    [
+        ("aliases: [snacks, Drinks]", "aliases: [snacks, Drinks, food]"),
+        ("aliases:\n  - snacks\ntags: [a]", "aliases: [snacks, food]\ntags: [a]"),
+        ("tags: [a]", "aliases: [food]"),
+        ("aliases: snacks", ""),
+        ("aliases: [snacks]  # mine", ""),
+        ("aliases:\n  - snacks  # mine", ""),
+        ("  # a comment of mine", ""),
+    ],
+)
+def test_a_renamed_document_is_called_by_its_old_name_too(library: Library, key: str, kept: str) -> None:
+    path = library.root / "topics/food.md"
+    path.write_text(path.read_text().replace("id: topics/food\n", f"id: topics/food\n{key}\n"))
+    moved("topics/food.md", "topics/eat.md")(library.root)
+    before = (library.root / "topics/eat.md").read_text()
+    again = Library(library.root)
+    found = one(examine(again), "the header says id topics/food")
+    assert bool(repair(again)) == bool(found.fix) == bool(kept)
+    after = (library.root / "topics/eat.md").read_text()
+    if kept:
+        assert kept in after
+        assert "id: topics/eat\n" in after
+        assert Library(library.root).view().resolve("topics/food") == "topics/eat"
+        assert library.receipts()[-1].op == "rename"
+    else:
+        assert after == before
+
+
 def test_a_document_that_cannot_be_read_stops_no_other_check(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

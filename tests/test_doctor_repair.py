@@ -20,7 +20,7 @@ from infinimem.markdown.signature import text_start
 from infinimem.operations.doctor import examine, repair
 from infinimem.store.library import Library
 
-OWN_KEYS = ("id:", "aliases:", "token_count:", "aux:", "see_also:")
+OWN_KEYS = ("id:", "aliases:")
 """The lines of a header that `--fix` writes."""
 
 Damage = Callable[[Path, int], None]

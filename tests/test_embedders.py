@@ -19,7 +19,8 @@ from fake_server import Say, refuse, serve
 from infinimem import Turn, open_memory
 from infinimem.embedders import local
 from infinimem.embedders.base import Embedder, Kind
-from infinimem.embedders.local import OpenAIEmbedder, connect, folder_of
+from infinimem.embedders.local import connect, folder_of
+from infinimem.embedders.openai import OpenAIEmbedder
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.model import Usage
 from infinimem.settings import EmbedderSettings

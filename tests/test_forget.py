@@ -14,9 +14,10 @@ from fault_library import problems, tree
 from fault_work import copy
 from forget_library import held
 
-from infinimem.model import Derived, Move, NewEntry, Plan, Reason, Turn, Withheld
+from infinimem.model import Derived, Move, NewEntry, Plan, Reason, RejectedReply, Turn, Withheld
 from infinimem.operations.forget.forget import Forgotten, forget, preview_forget
 from infinimem.operations.forget.redaction import Wanted
+from infinimem.operations.git import GitUnusable
 from infinimem.store import disk, withheld
 from infinimem.store.disk import At
 from infinimem.store.library import Library, init
@@ -190,8 +191,8 @@ def dirty(library: Library, cache: Path) -> None:
     line = next(p.entry.line for p in library.view().document("topics/skin-matters").entries)
     edit(library, "topics/skin-matters", f"{line}\n", "")
     library.adopt_edits()
-    (root / ".infinimem/rejected").mkdir()  # of an earlier version
-    (root / ".infinimem/rejected/000001-extract.txt").write_text(f"number 7: {SECRET}: {DRAWN}")
+    reply = RejectedReply("extract", f"they have psoriasis: {DRAWN}", (f"number 7: {SECRET}",))
+    withheld.keep_replies(files, [reply], "now")
     held_back = Withheld(Move(4, "topics/skin-matters", "Psoriasis", "superseded", 3), Reason("PROTECTED"))
     withheld.keep(files, 1, [held_back], library.view().entry)
     (root / ".infinimem/plans").mkdir()
@@ -223,7 +224,8 @@ def test_nothing_is_left_wherever_it_stood(library: Library, cache: Path) -> Non
     assert len(before["treats my psor"]) > 12, "the library is not as dirty as it was meant to be"
     done = forget(library, Wanted({4}))
     assert done.seqs == (1, 3, 4)
-    gone(library, done, *texts)
+    gone(library, done, *texts, left=["topics/skin-matters.md"])  # its heading has a word of it
+    assert done.left[0].why == "its name, summary or a heading shares a word with it"
     conflict = library.root / ".infinimem/conflicts/0001-topics-skin-matters.md"
     assert conflict.read_text() == f"<!-- forgotten: 3 -->\n- <seq=5,source=user> {PLAIN}\n"
     assert library.view().entry(5) is not None
@@ -242,7 +244,7 @@ def test_a_line_that_a_person_deleted_goes_out_of_the_receipt_that_quotes_it(lib
     assert library.view().entry(5) is None
     (row,) = preview_forget(library, Wanted({5})).rows
     assert (row.seq, row.doc_id, row.text) == (5, library.receipts()[1].id, PLAIN)
-    gone(library, forget(library, Wanted({5})), PLAIN)
+    gone(library, forget(library, Wanted({5})), PLAIN, left=["topics/vehicle.md"])  # of "Bike"
 
 
 def test_what_is_left_is_listed_by_path(library: Library) -> None:
@@ -324,6 +326,19 @@ def test_a_git_repository_is_named_with_the_command_for_its_history(library: Lib
         assert "git filter-repo --force --invert-paths" in found.history
         assert "--path memory/topics/skin-matters.md" in found.history
         assert "--path memory/evidence/2025-03-03-s.md" in found.history
+
+
+def test_nobody_waits_for_git_to_answer(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+
+    def ask(_: Path) -> None:
+        with library.files.exclusive(0.0):
+            raise GitUnusable("asked")
+
+    monkeypatch.setattr("infinimem.operations.forget.forget.Repository", ask)
+    assert "(git did not say" in forget(library, Wanted({3})).history
 
 
 # ── crashes ─────────────────────────────────────────────────────────────────────────────────────────

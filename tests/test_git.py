@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -23,7 +24,7 @@ from infinimem import open_memory
 from infinimem.model import NewEntry, Plan, Receipt, ReceiptRow, Turn, Usage
 from infinimem.operations import git
 from infinimem.operations.doctor import examine
-from infinimem.operations.forget.forget import forget
+from infinimem.operations.forget.forget import forget, rename
 from infinimem.operations.forget.redaction import Wanted
 from infinimem.store.library import Library, init
 
@@ -657,3 +658,20 @@ def test_an_archived_unit_is_a_rename(tmp_path: Path) -> None:
     renames = {(old, new) for kind, old, new in (row for row in rows if row[0].startswith("R"))}
     pairs = {(f"memory/{name.replace('archive', 'units')}.md", f"memory/{name}.md") for name in archived}
     assert archived and renames == pairs
+
+
+def test_the_recipe_of_a_forget_names_every_file_that_ever_had_the_line(place: Repository) -> None:
+    """Without these paths the history has not a word of it, under whatever name a file was."""
+    library = place.keep()
+    sort(library, "Honeysuckle tea")
+    rename(library, "topics/home", "Kitchen")
+    sort(library, "Milk", "other")
+    seqs = [row.seq for row in library.view().entries("all") if "Honeysuckle" in row.text]
+    told = forget(library, Wanted(seqs)).history
+    listed = re.search(r"--invert-paths (.*?)`", told)
+    paths = shlex.split(listed[1].replace("--path ", "")) if listed else []
+    assert {"memory/CURRENT.md", "memory/topics/home.md", "memory/topics/kitchen.md"} <= {*paths}
+    assert not {"memory/topics/other.md", "memory/INBOX.md", "note.md"} & {*paths}
+    left = [f":(exclude,literal){path}" for path in paths]
+    assert place.git("log", "--all", "--format=%s", "-S", "Honeysuckle")
+    assert not place.git("log", "--all", "--format=%s", "-S", "Honeysuckle", "--", ".", *left)

@@ -130,6 +130,36 @@ def test_what_cannot_be_outdated_is_not_shown(lines: tuple[str, str], marks: dic
     assert (claims, llm.calls) == ((), [])
 
 
+def test_a_value_that_changes_twice_is_shown_whole_and_what_is_nearer_to_others_is_not() -> None:
+    library = Library()
+    library.buffer(
+        "The capital of Ruritania is Strelsau",
+        "The capital of Ruritania is Zenda",
+        "The capital of Ruritania is Hentzau",
+        "Rode from Zenda to Oslo by horse in May",
+        "Sews curtains",
+        "Sews curtains for the kitchen",
+    )
+    *_, llm = compared(library, outdated())
+    (call,) = llm.calls
+    assert [ids([group]) for group in call.variables["groups"]] == [["1", "2", "3"], ["5", "6"]]
+    assert [len(group["told"]) for group in call.variables["groups"]] == [3, 2]
+
+
+@each(("sizes", "lines"), [((3, 3, 3, 3), "1 2 4 5 7 8 10 11"), ((6, 6), "1 2 3 4 5 6 7 8 9 10 11 12")])
+def test_a_document_is_parted_by_the_first_facts_of_its_topics_unless_they_are_few(
+    sizes: tuple[int, ...], lines: str
+) -> None:
+    library = Library()
+    library.buffer(*(f"Fact {number}" for number in range(12)))
+    others = [f"T{number}" for number in range(2, len(sizes) + 1)]
+    reply = assigned(("X", ["T1"]), ("Y", others))
+    found, llm, _ = route(library, reply, sizes=sizes, offer=False)
+    told = [line for topic in llm.calls[0].variables["topics"] for line in topic["told"][1:]]
+    assert [line.partition("]")[0][1:] for line in told] == lines.split()
+    assert found == {"topics/x": [*range(1, sizes[0] + 1)], "topics/y": [*range(sizes[0] + 1, 13)]}
+
+
 def test_a_claim_that_names_what_was_not_shown_goes_back_once() -> None:
     library = Library()
     library.buffer("Has 2 cats and a dog", "Has 3 cats and a dog")

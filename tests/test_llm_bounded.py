@@ -21,7 +21,7 @@ import pytest
 from cases import each
 from fake_server import Say, chat, serve
 
-from infinimem.embedders.local import OpenAIEmbedder
+from infinimem.embedders.openai import OpenAIEmbedder
 from infinimem.errors import ModelError, ModelNotConfigured, ModelUnavailable
 from infinimem.llm.openai_client import OpenAIClient
 from infinimem.llm.tasks import ANSWER

@@ -16,7 +16,8 @@ from fake_server import Say, chat, refuse, serve
 
 from infinimem.errors import ModelError, ModelNotConfigured, ModelUnavailable
 from infinimem.llm.base import Reply
-from infinimem.llm.openai_client import OpenAIClient, connect
+from infinimem.llm.connect import connect
+from infinimem.llm.openai_client import OpenAIClient
 from infinimem.llm.tasks import ANSWER
 from infinimem.settings import ModelSettings
 

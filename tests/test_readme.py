@@ -84,11 +84,16 @@ def test_the_commands_run(tmp_path: Path, page: str, section: str) -> None:
     assert "Lisbon" in done.stdout
 
 
+FENCED = re.compile(r"^```.*?^```", re.M | re.S)
+
+
 def commands(page: Path) -> tuple[list[str], list[str]]:
-    """Lines of a page's blocks that call the program, and what its text says to call."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    """Lines of a page's blocks that call the program, and what its text and fenced blocks say to call."""
+    text = page.read_text()
+    fenced = re.findall(r"^(infinimem .*)$", "\n".join(FENCED.findall(text)), re.M)
+    text = FENCED.sub("", text)
     lines = re.findall(r"^ {4}(infinimem .*)$", text, re.M)
-    return lines, re.findall(r"`(infinimem [a-z][^`]*)`", " ".join(text.split()))
+    return lines, fenced + re.findall(r"`(infinimem [a-z][^`]*)`", " ".join(text.split()))
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -98,7 +103,7 @@ PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|\[[A-Z-]|…|\.\.\.|\|")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_that_a_page_names_is_one(page: Path) -> None:
     """Commands and options of blocks and of text exist; what stands in capitals is the reader's."""
-    for line in [*chain(*commands(page))]:
+    for line in chain(*commands(page)):
         words = re.split(r" +#|[;&]|[^\w)]\|", line)[0].replace("[", "").replace("]", "").split()[1:]
         names = [word for word in words if re.match("[a-z]", word)]
         if not names or "-m" in words:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import fault_strace as strace
 import pytest
@@ -71,6 +72,52 @@ def tables(library: Library) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(library.root / STATE)) as opened:
         yield opened
         opened.commit()
+
+
+# ── lists of earlier versions ───────────────────────────────────────────────────────────────────
+
+
+def as_earlier(library: Library, torn: bool = False) -> dict[str, bytes]:
+    """Leave the machine state as earlier versions did, perhaps with torn rows."""
+    one, two, three = 1, 2, 3
+    (entry,) = library.view().buffer.entries
+    rows = [f"{entry.seq}\tCURRENT\t{line}".encode() for line in ("- old", entry.entry.line)]
+    seen = b"".join(b"%08x\t%s\n" % (crc32(row), row) for row in rows)
+    bad = b"\x00\xff 7-\n9-2;\n4" if torn else b""
+    lists = {
+        "drawn": b"%d;\n" % one + bad.replace(b"\n4", b"\n") + b"%d-%d;\n" % (one, two) + bad,
+        "drawn-recmem": b"1-3;\n",
+        "refused": b"%d;\n" % two + bad,
+        "unanswered-infini": b"%d REFUSED gpt%%205;\n%d REFUSED gpt%%205;\n" % (three, three) + bad,
+        "usage": b"2025-03-03 1 20 3\n2025-03-03 1 20 4\n" + bad,
+        "seen": seen + b"00000000\t4\tCURRENT\twrong\n" * torn + bad,
+    }
+    (library.root / STATE).unlink()
+    for name, data in lists.items():
+        (library.root / ".infinimem" / name).write_bytes(data)
+    return lists
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_lists_of_earlier_versions_are_read_at_once_and_moved_by_the_first_that_writes(
+    library: Library, torn: bool
+) -> None:
+    lists = as_earlier(library, torn)
+    for reader in (Library(library.root, read_only=True), Library(library.root), library):
+        said = told(reader)
+        assert said[:3] == ([3, 5], {1, 2}, {2})
+        assert [(seq, one.tries, one.model) for seq, one in said[3].items()] == [(3, 2, "gpt 5")]
+        assert said[4] == {"2025-03-03": Usage(2, 40, 7)}
+        assert [(seq, line.endswith("about one")) for seq, (_, line) in said[5].items()] == [(4, True)]
+        assert {path.name for path in (library.root / ".infinimem").iterdir()} >= lists.keys()
+        assert not (library.root / STATE).exists()
+    other = Library(library.root)
+    library.apply(Plan(empty=(5,)))
+    assert not {path.name for path in (library.root / ".infinimem").iterdir()} & lists.keys()
+    assert told(other)[:3] == ([3], {1, 2, 5}, {2})
+    assert told(Library(library.root, strategy="recmem"))[1] == {1, 2, 3}
+    edited(library, "about one", "about two")
+    assert changes(other) == ["edited"]
 
 
 # ── lost, damaged, another's ────────────────────────────────────────────────────────────────────

@@ -15,10 +15,11 @@ from fault_disk import Call, Crash, Hook, fail, hooked, nothing
 
 from infinimem import open_memory
 from infinimem.errors import LibraryError
-from infinimem.model import NewEntry, Plan, Turn
+from infinimem.model import NewEntry, Plan, RejectedReply, Turn
 from infinimem.store import disk
 from infinimem.store.library import Library, init
 from infinimem.store.view import Applied
+from infinimem.store.withheld import KEPT, REJECTED, keep_replies
 from infinimem.testing import ScriptedLLM
 
 DAY = "2025-03-01"
@@ -253,14 +254,40 @@ def library(tmp_path: Path) -> Library:
     return init(tmp_path / "memory")
 
 
-def test_what_a_model_said_wrongly_is_logged_without_its_words(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+def refuse(library: Library, count: int) -> None:
+    replies = [RejectedReply("extract", str(number), ("EMPTY",)) for number in range(count)]
+    keep_replies(library.files, replies, "2025-05-01T09:00:00Z")
+
+
+def test_the_newest_hundred_refused_replies_stay(library: Library) -> None:
+    for number in (60, 60, 60, KEPT + 7):
+        refuse(library, number)
+    kept = sorted((library.root / REJECTED).iterdir())
+    assert len(kept) == KEPT
+    assert kept[0].name == "000188-extract.txt"
+    assert kept[0].read_text().endswith("\n7\n")
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("call", ["make_folder", "open_new", "write", "unlink", "sync_folder"])
+def test_a_disk_that_refuses_them_stops_nothing(
+    library: Library, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
+    def fails(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk, call, fails)
+    refuse(library, KEPT + 2)
+
+
+def test_what_a_model_said_wrongly_is_there_to_read_and_no_tool_shows_it(tmp_path: Path) -> None:
     llm = ScriptedLLM({"extract": ["Sorry, quuxley.", '{"entries": []}']})
     memory = open_memory(tmp_path / "m", model=llm, create=True)
-    with caplog.at_level("INFO", logger="infinimem"):
-        memory.observe([Turn("Thanks!")])
-    assert "a reply to extract was not taken: JSON_PARSE_FAIL" in caplog.text and "quuxley" not in caplog.text
+    memory.observe([Turn("Thanks!")])
+    (path,) = (tmp_path / "m" / REJECTED).iterdir()
+    assert "reason: JSON_PARSE_FAIL" in path.read_text()
+    assert path.read_text().endswith("Sorry, quuxley.\n")
     assert memory.doctor() == []
-    files = [path for path in (tmp_path / "m").rglob("*") if path.is_file()]
-    assert not [path for path in files if b"quuxley" in path.read_bytes()]
+    for scope in ("evidence", "journal", "all"):
+        assert memory.tools.call("grep", {"pattern": "quuxley", "scope": scope})["matches"] == []
+    assert memory.retrieve("quuxley").items == ()

@@ -18,11 +18,11 @@ from infinimem.store import withheld
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
 LOOKS = ((1280, "light"), (400, "dark"))
 Looks = tuple[tuple[int, str], ...]
-BOTH = ("/", "/doc/topics/home-network")
+BOTH = ("/", "/map")
 """Pages that are looked at both ways in the ordinary run; the others in turn one way or the other."""
 PAGES = """
 / /topics /doc/topics/home-network /doc/notes/garden /fact/252 /search?q=router /ask /timeline /receipt/5
-/review /forget?seq=66 /conversations /doc/nowhere
+/review /forget?seq=66 /conversations /map /doc/nowhere
 """.split()
 """One of each kind."""
 MORE = """

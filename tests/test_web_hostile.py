@@ -118,6 +118,7 @@ def asked_for() -> list[str]:
         "/timeline": ("document", "from", "as-of"),
         "/forget": ("seq",),
         "/conversations": ("from", "as-of"),
+        "/map": ("about",),
     }
     found = [f"{path}?{name}={q}" for path, names in queries.items() for name in names]
     found += [f"{path}?{urlencode(dict.fromkeys(names, POISON))}" for path, names in queries.items()]
@@ -135,7 +136,11 @@ def crawl(site: Served, *first: str) -> dict[str, Answer]:
             continue
         assert path.startswith("/"), path
         assert not path.startswith("//"), path
-        found[path] = site.ask("GET", path)
+        answer = site.ask("GET", path)
+        if answer[0] == 303:
+            ahead.append(answer[2]["location"])
+            continue
+        found[path] = answer
         if found[path][2].get("content-type", "").startswith("text/html"):
             page = Parsed(found[path][1])
             ahead += [urljoin(path, link) for link in page.links if link not in ("", "#")]

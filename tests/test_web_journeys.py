@@ -11,6 +11,8 @@ from history_library import FLAT, HOME, LISBON, PORTO, apply, filled, rewrite, s
 from web_browser import Served, entered, sample, served
 from web_browser import browser as browser
 
+from infinimem.memory import open_memory
+
 ROUTER, BEFORE = "The router is at 192.168.1.1 now", "The router is at 192.168.8.1"
 
 
@@ -63,6 +65,19 @@ def test_a_fact_is_edited_and_put_back_where_it_stands(browser: Any, site: Serve
         assert "pin=yes" in text_of(site, "topics/home-network")
 
 
+def test_what_was_done_to_a_fact_far_below_is_in_sight(browser: Any, tmp_path: Path) -> None:
+    root = sample(tmp_path)
+    file = root / "topics/home-network.md"
+    file.write_text(file.read_text() + "".join(f"\nParagraph {n} of prose.\n" for n in range(150)))
+    with served(root) as site, entered(browser, site, "/doc/topics/home-network") as page:
+        page.locator("[name=text]").fill("The printer is Fax")
+        page.get_by_role("button", name="Add").click()
+        page.locator(":target", has_text="The printer is Fax").wait_for()
+        box, fact = (page.locator(one).bounding_box() for one in ("[role=status]", ":target"))
+        assert page.evaluate("scrollY") > 1000
+        assert 0 <= box["y"] <= box["y"] + box["height"] <= fact["y"]
+
+
 def test_review_by_keyboard(browser: Any, tmp_path: Path) -> None:
     memory = filled(tmp_path / "library")
     memory.undo()
@@ -98,6 +113,20 @@ def test_an_edit_elsewhere_appears(browser: Any, site: Served) -> None:
         file.write_text(file.read_text() + "- Tea from now on.\n")
         page.get_by_text("Tea from now on.").wait_for()
         assert page.evaluate("window.same")
+
+
+def test_home_appears_anew_until_somebody_types(browser: Any, site: Served) -> None:
+    """Its search box has the focus from the beginning."""
+    memory = open_memory(site.root, model="offline")
+    with entered(browser, site) as page:
+        box = page.locator("main input[type=search]")
+        assert box.evaluate("one => one === document.activeElement")
+        memory.write("CURRENT", "Tea from now on.")
+        page.get_by_text("Tea from now on.").first.wait_for()
+        box.fill("kettle")
+        memory.write("CURRENT", "Water from now on.")
+        page.wait_for_timeout(2500)
+        assert (page.get_by_text("Water from now on.").count(), box.input_value()) == (0, "kettle")
 
 
 def test_pages_that_nobody_sees_ask_for_nothing(browser: Any, site: Served) -> None:

@@ -151,6 +151,8 @@ def test_as_of_shows_documents_as_they_stood(sample: Web) -> None:
     assert "Lives in Bristol" in then
     assert "Lives in Ghent since" not in then
     assert "not a moment" in sample.page("/topics?as-of=yesterday", 400)
+    assert sample.page("/?as-of=2025-04-01") == sample.page("/topics?as-of=2025-04-01")
+    assert "As it stood" not in sample.page("/map?as-of=2025-04-01"), "it is drawn of today"
 
 
 def test_what_is_not_there_is_said_in_a_line(sample: Web) -> None:
@@ -176,12 +178,40 @@ def test_a_fact_offers_to_undo_each_receipt_that_moved_it(sample: Web) -> None:
     root = sample.memory.library.root
     first, last = re.findall(r'action="/undo".*?</form>', sample.page("/fact/66"), re.S)
     assert ('name="receipt" value="2-' in first, "Undo it together with" in first) == (True, True)
+    assert "<summary>" in first
     form = dict(re.findall(r'name="(\w+)" value="(.*?)"', last))
     assert "takes back receipt 5" in sample.send("/undo", **form)
     assert "The router is at 192.168.8.1" in (root / "topics/home-network.md").read_text()
     assert "It was taken back by" in sample.page("/fact/66")
     assert "/undo" not in web(root, read_only=True).enter().page("/fact/66")
     assert "/undo" not in sample.page("/fact/66?as-of=2025-04-01")
+
+
+def test_undo_together_names_what_goes_and_comes_back_together(sample: Web) -> None:
+    """It takes the list that was shown; without it, or once another receipt leans on it, nothing happens."""
+    root = sample.memory.library.root
+    sample.send("/edit", seq="253", text="heron is at 192.168.1.21")
+    before, receipts = markdown(root), len(sample.memory.receipts())
+    (form,) = re.findall(r'action="/undo".*?</form>', sample.page("/receipt/2"), re.S)
+    told = re.search(r"([0-9]+) receipts would be taken back, of ([0-9]+) facts", form)
+    goes = form.count("<li>")
+    assert told and (int(told[1]), "1 fact edited" in form) == (goes, True)
+    back = dict(re.findall(r'name="(receipt|together)" value="(.*?)"', form))
+    for wrong in ({}, {"together": "yes"}, {"together": back["together"].partition(" ")[2]}):
+        sent = {"csrf": sample.session.csrf, **back, "together": "", **wrong}
+        assert sample.client.post("/undo", data=sent).status_code == 409
+    assert (markdown(root), len(sample.memory.receipts())) == (before, receipts)
+    done = sample.send("/undo", **back)
+    assert len(sample.memory.receipts()) == receipts + goes
+    assert f"Undo it together with {goes - 1} later receipts" in done
+    back = dict(re.findall(r'name="(receipt|together)" value="(.*?)"', done))
+    sample.send("/undo", **back)
+    assert {path: text for path, text in markdown(root).items() if path in before} == before
+    assert sample.memory.doctor() == []
+
+
+def markdown(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*.md") if path.parent.name != "journal"}
 
 
 def test_a_person_edits_pins_and_adds_and_takes_it_back_on_the_spot(sample: Web) -> None:
@@ -283,7 +313,10 @@ def test_a_fact_without_a_time_shows_the_day_it_was_recorded(tmp_path: Path) -> 
     assert re.search(rf'<time datetime="{today}.*?I live in Lisbon', web(tmp_path).enter().page("/"), re.S)
 
 
-def test_a_topic_says_what_is_related(sample: Web) -> None:
+def test_the_map_says_what_ties_and_a_topic_what_is_related(sample: Web) -> None:
+    page = sample.page("/map")
+    edge, words = re.findall(r'<a href="#(tie\d+)".*?<title>(.*?)</title>', page, re.S)[0]
+    assert re.search(rf'<li id="{edge}">.*?<a href="/search\?q={words}">{words}</a></li>', page)
     assert re.search(r"<h2>Related</h2>.*?/doc/topics/travel", sample.page("/doc/topics/home-network"), re.S)
 
 
@@ -309,11 +342,14 @@ def forgetting(site: Web, seq: int) -> dict[str, str]:
 def test_forget_takes_what_was_shown_and_typed(sample: Web) -> None:
     root = sample.memory.library.root
     form = forgetting(sample, 252)
+    assert 'href="/search?q=' in sample.page("/forget?seq=252"), "other lines may name the same"
     assert "Nothing was forgotten: type" in sample.send("/forget", **form, typed="yes")
     assert "192.168.1.1 " in (root / "topics/home-network.md").read_text()
     told = sample.send("/forget", **form, typed="forget 252")
-    assert "Nothing of it is left in the library or its cache" in told
+    assert "Of these lines and their turns nothing is left in the library or its cache" in told
     assert not [path for path in root.rglob("*.md") if "provider's box" in path.read_text()]
+    assert "<!-- forgotten: 252 -->" in (root / "topics/home-network.md").read_text()
+    assert "forgotten: 252" not in sample.page("/doc/topics/home-network")
 
 
 def test_forget_takes_nothing_that_was_not_shown(sample: Web) -> None:
@@ -333,6 +369,8 @@ def test_every_strategy_has_its_pages(tmp_path: Path) -> None:
         for path in ("/", "/topics", "/conversations", "/timeline", "/review"):
             site.page(path)
         assert "Lisbon" in site.page("/search?q=Lisbon")
+        drawn = site.page("/map", 404 if strategy == "recmem" else 200)
+        assert "no episodes yet" in drawn or 'class="near"' in drawn
 
 
 # ── who may see them ─────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from infinimem.index.grep import Found, Match, Pattern, compile_pattern, first_matches, search
+from infinimem.index.grep import META, Found, Match, Pattern, compile_pattern, first_matches, search
 from infinimem.store.view import View
 
 from .tool import LINE_LENGTH, RESULT_LENGTH, Result, header_end, scope_of, shown
@@ -34,7 +34,7 @@ def grep(
         find = partial(first_matches, [document])
     compiled = compile_pattern(pattern, ignore_case)
     found = _below_headers(view, partial(find, compiled), offset + limit)
-    if not found.total and compiled.is_expression:
+    if not found.total and not compiled.notes and META.search(compiled.line.pattern):
         compiled = compile_pattern(pattern, ignore_case, literal=True)
         found = _below_headers(view, partial(find, compiled), offset + limit)
     listed: list[dict[str, Any]] = []

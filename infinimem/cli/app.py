@@ -18,15 +18,7 @@ from typing import Any
 
 import click
 
-from infinimem.cli.options import (
-    COMMANDS,
-    FIRST_STEPS,
-    GONE,
-    SECTIONS,
-    Options,
-    global_options,
-    write_examples,
-)
+from infinimem.cli.options import COMMANDS, SECTIONS, TABLES, Options, global_options, write_examples
 from infinimem.cli.output import as_json, filtered_streams
 from infinimem.errors import InfinimemError, UsageError, meant
 
@@ -72,8 +64,8 @@ class _Root(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name in GONE and not ctx.resilient_parsing:
-            raise UsageError(GONE[name])
+        if name in TABLES["gone"] and not ctx.resilient_parsing:
+            raise UsageError(TABLES["gone"][name])
         if not name.startswith("-") and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
             raise click.UsageError(f"no command is called {name!r}{meant(name, COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
@@ -85,7 +77,7 @@ class _Root(click.Group):
                 formatter.write_dl([(f"{name:<{width}}", row.summary) for name, row in section.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_examples(formatter, FIRST_STEPS)
+        write_examples(formatter, TABLES["first_steps"])
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
         given = sys.argv[1:] if args is None else args  # a wrong call may end before its options are read
@@ -125,7 +117,8 @@ class _Root(click.Group):
                 click.echo(traceback.format_exc(), err=True)
             extra = ctx.invoked_subcommand
             if isinstance(error, ImportError) and extra in ("web", "mcp", "fleet"):
-                raise _Failure(f"no package {error.name}; run: pip install 'infinimem[{extra}]'") from error
+                how = f"pip install 'infinimem[{extra}]', or in a checkout: pip install '.[{extra}]'"
+                raise _Failure(f"no package {error.name}; run: {how}") from error
             if isinstance(error, InfinimemError):
                 raise (_WrongCall if isinstance(error, UsageError) else _Failure)(str(error)) from error
             if isinstance(error, OSError) and error.strerror:
@@ -144,7 +137,7 @@ def _one_line(error: click.UsageError) -> click.ClickException:
     if error.ctx:
         command = error.ctx.command_path
         if isinstance(error, click.NoSuchOption):
-            if gone := GONE.get(f"{error.ctx.command.name} {error.option_name}"):
+            if gone := TABLES["gone"].get(f"{error.ctx.command.name} {error.option_name}"):
                 return _WrongCall(gone)
             known = (name for param in error.ctx.command.params for name in param.opts)
             text = f"no such option {error.option_name!r}{meant(error.option_name, known)}"

@@ -166,7 +166,7 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
 
 def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
     """The models that keep, answer and grade, each in for the next; their options go out of `how`."""
-    from infinimem.llm.openai_client import connect
+    from infinimem.llm.connect import connect
     from infinimem.settings import configuration
 
     answerer, judge, judge_url = (how.pop(name) for name in ("answerer", "grader", "judge_url"))

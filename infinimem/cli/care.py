@@ -261,9 +261,8 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
 
 
 def _show_trust(out: Output, path: Path, settings: Configuration) -> None:
-    written = (
-        "write into it" if (path / SETTINGS).is_file() else "read it: a folder of notes, it stays as it is"
-    )
+    is_library = (path / SETTINGS).is_file()
+    written = "write into it" if is_library else "read it: a folder of notes, it stays as it is"
     out.line(f"{escape(os.path.realpath(path), 4096)}: hooks and MCP clients may {written}")
     acting = {**settings.suspended, **settings.proposed}
     for name, value in acting.items():

@@ -103,6 +103,7 @@ def demo(options: Options) -> None:
             out.line("Offline; what takes a model, to sort and to notice a change, is scripted here.")
         program = _program()
         out.line(f"Look around:    {program} --library {memory.library.root} history {seq}")
+        out.line(f"In a browser:   {program} --library {memory.library.root} web")
         out.line(f"Begin your own: {program} init ~/memory")
         out.line(f"Import chats:   {program} --library ~/memory import conversations.json")
         out.line(f"Connect agents: {program} --library ~/memory connect")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -31,7 +31,7 @@ from infinimem.results import (
 if TYPE_CHECKING:
     from infinimem.operations.as_of import FactChange
     from infinimem.operations.forget.forget import Forgotten
-    from infinimem.operations.history import Blamed, Event
+    from infinimem.operations.history import Blamed
     from infinimem.operations.review import ReviewItem
 
 INDENT = 8  # characters before the words of a line
@@ -67,10 +67,8 @@ def history(options: Options, seq: int) -> None:
     """Lists every receipt that moved it."""
     out = options.out
     events = options.reading().history(seq)
-    out.result(history_json(events), lambda: _show_events(out, events))
-
-
-def _show_events(out: Output, events: Iterable[Event]) -> None:
+    if not out.result(history_json(events)):
+        return
     if not out.for_people:
         out.table((), [(e.event, e.seq, e.time, event_words(e), e.text) for e in events])
         return
@@ -91,17 +89,15 @@ def blame(options: Options, target: str) -> None:
     name, colon, line = target.rpartition(":")
     if colon and not (name and line.isascii() and line.isdigit() and len(line) < 10):
         raise UsageError(f"{target!r}: write ID or ID:LINE, for example CURRENT:12")
+    out = options.out
     lines = options.reading().blame(name if colon else target, int(line) if colon else None)
     rows = [{**without_blanks(asdict(one)), "turns": [asdict(turn) for turn in one.turns]} for one in lines]
-    options.out.result({"rows": rows}, lambda: _show_blame(options.out, lines, whole=not colon))
-
-
-def _show_blame(out: Output, lines: Iterable[Blamed], whole: bool) -> None:
-    """Print a line's words and who put them there; derived lines in a row are one for people."""
+    if not out.result({"rows": rows}):
+        return
     if not out.for_people:
         out.table((), [(one.line, one.seq or "", *_blame_words(one, False), one.text) for one in lines])
         return
-    for derived, run in groupby(lines, lambda one: whole and one.kind in ("derived", "blank")):
+    for derived, run in groupby(lines, lambda one: not colon and one.kind in ("derived", "blank")):
         some = list(run)
         if derived:
             numbers = "-".join(dict.fromkeys((str(some[0].line), str(some[-1].line))))
@@ -143,12 +139,11 @@ def _blame_words(one: Blamed, short: bool) -> tuple[str, str]:
 @click.option("--since", metavar="MOMENT", help="Since a time (7d, 2w, 2025-03-03), and which facts changed.")
 def log(options: Options, limit: int | None, since: str | None) -> None:
     out, memory = options.out, options.reading()
-    facts: tuple[FactChange, ...] = ()
-    if since:
-        changes = memory.changes(f"{since}T00:00:00.." if re.fullmatch(r"[\d-]{10}", since) else f"{since}..")
-        facts = changes.rows
-    receipts = (changes.receipts if since else memory.receipts())[::-1][:limit]
-    if out.result({**log_json(receipts), **({"changes": list(map(asdict, facts))} if since else {})}):
+    start = f"{since}T00:00:00" if re.fullmatch(r"[\d-]{10}", since or "") else since
+    changes = memory.changes(f"{start}..") if start else None
+    receipts = (changes.receipts if changes else memory.receipts())[::-1][:limit]
+    facts = changes.rows if changes else ()
+    if out.result(log_json(receipts) | ({"changes": list(map(asdict, facts))} if changes else {})):
         if out.for_people:
             cells = [
                 (r.id.removeprefix("journal/"), ago(r.time), "; ".join(filter(None, (summary(r), r.model))))
@@ -193,11 +188,18 @@ def _show_changes(out: Output, facts: Sequence[FactChange]) -> None:
 @click.option("--together", is_flag=True, help="Also undo the later receipts that moved the same lines.")
 def undo(options: Options, receipt: str | None, together: bool) -> None:
     """This is a new transaction with a receipt of its own."""
-    out = options.out
-    done = options.reading().undo(receipt, together)
+    out, memory = options.out, options.reading()
+    done = memory.undo(receipt, together)
     if out.result({"receipt": receipt_json(done[-1]), "receipts": [receipt_json(one) for one in done]}):
         for one in done:
             show_receipt(out, one)
+        taken = next(one for one in memory.receipts() if done[-1].notes[0].endswith(f" {one.label}"))
+        out.say(f"taken back: the {taken.op} of {taken.time} ({summary(taken)})")
+        later = [str(place.seq) for place in memory.view.entries("evidence") if place.seq > taken.high]
+        if later and not receipt:
+            stay = f"{counted(len(later), 'turn')} recorded after it {'stay' if later[1:] else 'stays'}"
+            listed = "…," * (len(later) > 20) + ",".join(later[-20:])
+            out.say(f"{stay}, for recording has no receipt; to take out: infinimem forget --seq {listed}")
 
 
 @command()
@@ -212,6 +214,9 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
     if not (approve or reject):
         rows = memory.review()
         out.result({"rows": [asdict(row) for row in rows]}, lambda: _list_review(out, rows))
+        view = memory.view
+        if view.settings.write.approve and view.spec.has_entries and (turns := len(view.uncited())):
+            out.say(f"waiting for the next consolidation to extract from them: {counted(turns, 'turn')}")
         return
     receipts = memory.decide(approve, reject)
     left = memory.review()
@@ -226,10 +231,9 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
         )
 
 
-def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
+def _list_review(out: Output, rows: Sequence[ReviewItem]) -> None:
     from infinimem.operations.review import CODES
 
-    shown = 0
     for item, some in groupby(rows, key=lambda row: row.item):
         lines = list(some)
         what = f"withheld by receipt {item}" if item.isdigit() else "awaits approval"
@@ -244,11 +248,9 @@ def _list_review(out: Output, rows: Iterable[ReviewItem]) -> None:
             out.line(f"    {'-' if row.by else '+'} {row.text}", "red" if row.by else "green")
             if row.by:
                 out.line(f"    + {row.by_text}", "green")
-        shown += len(lines)
-    if shown:
-        out.say(
-            f"{counted(shown, 'line')}; review --approve {item}, --reject {item}, or {item}:{row.seq} alone"
-        )
+    if rows:
+        one = f"review --approve {item}, --reject {item}, or {item}:{row.seq} alone"
+        out.say(f"{counted(len(rows), 'line')}; {one}")
     else:
         out.say("nothing awaits review")
 

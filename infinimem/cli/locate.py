@@ -10,8 +10,9 @@ import os
 import select
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,34 +48,45 @@ def locate(option: str | None, cwd: Path) -> Location:
     return Location(folder) if (folder := next(above, None)) else default()
 
 
-def or_notes(place: Location, cwd: Path, say: Say) -> Location:
+def or_notes(place: Location, cwd: Path, say: Say, writes: bool = False) -> Location:
     """Return the current folder instead of the default library, if it is a vault or mostly notes, or if it
     has notes and nobody made that library yet, and say so; never the home folder nor one above it.
-    UsageError if it has so many files that it must be named."""
+    UsageError if it has so many files that it must be named. `writes`: say that it is not written."""
     home = Path(os.environ.get("HOME") or "/").resolve()
     if not place.is_default or home.is_relative_to(cwd.resolve()):
         return place
     from infinimem.store.folders import ENDINGS  # a hook does without
 
     made = place.path.is_dir()
-    files = notes = 0
     is_vault = any((cwd / name).is_dir() for name in VAULTS)
-    for _, folders, names in os.walk(cwd):
-        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
-        names = [name.lower() for name in names if not name.startswith(".")]
-        files += sum(not name.endswith(ATTACHED) for name in names)
-        notes += sum(name.endswith(ENDINGS) for name in names)
-        if files > MOST or (notes and is_vault):
-            break
-    if notes and not made and not is_vault and files > MOST:
+    is_vault = is_vault and any(name.endswith(ENDINGS) for name in _names(cwd))
+    names = [] if is_vault else list(islice(_names(cwd), MOST + 1))
+    notes = sum(name.endswith(ENDINGS) for name in names)
+    others = sum(not name.endswith((*ENDINGS, *ATTACHED)) for name in names)
+    if notes and not made and len(names) > MOST:
         raise UsageError(f"{cwd} has over {MOST:,} files; if you mean these, pass --library .")
-    if notes and (is_vault or not made or (2 * notes > files and files <= MOST)):
+    if is_vault or (notes and not made) or (notes > others and len(names) <= MOST):
+        if writes:
+            say(f"writing to {place.path}, not to the notes in {cwd}; to write here: infinimem init")
+            return place
         why = "not your default library" if made else "there is no library here"
         say(f"{why}: reading the notes in {cwd}")
         return Location(cwd)
-    if notes:
-        _say_daily(say, cwd, f"reading your default library; for the notes in {cwd}: --library .", "notes")
+    if notes and not writes and first_today("notes", str(cwd.resolve())):
+        say(f"reading your default library; for the notes in {cwd}: --library .")
     return place
+
+
+def _names(cwd: Path) -> Iterator[str]:
+    """Yield the names of files in a folder and below, in lower case, as they are read; no hidden ones."""
+    ahead = [str(cwd)]
+    while ahead:
+        with suppress(OSError), os.scandir(ahead.pop()) as items:
+            for item in (one for one in items if one.name[0] != "."):
+                if not item.is_dir(follow_symlinks=False):
+                    yield item.name.lower()
+                elif item.name != "node_modules":
+                    ahead.append(item.path)
 
 
 def default() -> Location:
@@ -107,7 +119,7 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
             from infinimem.settings import advice
 
             if suspended := configuration_of(place.path).suspended:
-                _say_daily(say, place.path, f"infinimem hook: {advice(place.path, suspended)}")
+                _say_daily(say, place.path, advice(place.path, suspended))
         if event_.hook_event_name in RECALLS and _is_off(place.path):
             return
         if text := answer(event_, place.path, place.is_default):
@@ -122,7 +134,7 @@ def library_of(option: str | None, cwd: Path, say: Say) -> Location:
     if not place.path.is_dir() or is_mine(place.path):
         return place
     instead = "is not trusted, so the default library is used; to change that, run: infinimem trust"
-    _say_daily(say, place.path, f"infinimem hook: {place.path} {instead} {place.path}")
+    _say_daily(say, place.path, f"{place.path} {instead} {place.path}")
     return default()
 
 
@@ -134,10 +146,10 @@ def _is_off(library: Path) -> bool:
     return False
 
 
-def _say_daily(say: Say, library: Path, text: str, what: str = "hook") -> None:
-    """Say it once a day a folder: a hook runs at each prompt."""
-    if first_today(what, str(library.resolve())):
-        say(text)
+def _say_daily(say: Say, library: Path, text: str) -> None:
+    """Say it once a day a library: a hook runs at each prompt."""
+    if first_today("hook", str(library.resolve())):
+        say(f"infinimem hook: {text}")
 
 
 def _input() -> bytes:

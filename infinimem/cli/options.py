@@ -36,8 +36,6 @@ class HelpEntry(NamedTuple):
 
 
 TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-FIRST_STEPS: list[str] = TABLES["first_steps"]
-GONE: Mapping[str, str] = TABLES["gone"]
 SECTIONS = {
     title: {name: HelpEntry(**row) for name, row in rows.items()} for title, rows in TABLES["section"].items()
 }
@@ -70,22 +68,39 @@ class Options:
         return or_notes(place, Path.cwd(), say or self.out.say) if notes else place
 
     def reading(self, notes: bool = False) -> Memory:
-        """Open the library, or the current folder of `notes`, with no model, whose key may be missing."""
+        """Open the library, or the current folder of `notes`, with no model, whose key may be missing. Tell
+        what is passed over that may be meant as notes: once a day, and always what cannot be read."""
         memory = self._open(OFFLINE, notes=notes)
-        self._tell_passed_over(memory)
+        memory.library.view()
+        passed = memory.library.fresh.passed_over()
+        if passed:
+            from infinimem.store.folders import UNREADABLE
+
+            if not first_today("passed-over", str(memory.library.files.root)):
+                passed = {path: why for path, why in passed.items() if why == UNREADABLE}
+        if passed and not self.quiet:
+            listed = ", ".join(f"{path} ({why})" for path, why in [*passed.items()][:3])
+            more = f" and {len(passed) - 3} more" if len(passed) > 3 else ""
+            click.echo(f"passed over: {listed}{more}; infinimem doctor names all", err=True)
         return self._warned(memory)
 
     def snapshot(self, memory: Memory) -> Reader:
         """Return the library as --as-of and --project ask for it."""
         reader, project = memory.at(self.moment) if self.moment else memory, self.folder()
+        if self.moment and not self.moment.isdecimal() and not reader.view.below("journal/"):
+            for first in memory.receipts()[:1]:
+                known = f"all before the first receipt was recorded by {first.time}"
+                self.out.say(f"as of {self.moment}: {known}, and an import counts from when it was said")
         return reader.within(project) if project else reader
 
-    def say_nothing(self, memory: Memory) -> None:
-        """Say that nothing is found, and where it was looked for."""
+    def say_nothing(self, memory: Memory, said: Mapping[str, Any] = {}) -> None:  # read alone
+        """Say that nothing is found, and where it was looked for; `said` is what the evidence has of it."""
         from infinimem.results import counted
 
         documents = counted(len(memory.view.ids("all")), "document")
         self.out.say(f"nothing is found in {memory.library.root}, which has {documents}")
+        if said.get("hits") or said.get("matches"):
+            self.out.say("only the evidence has it: search and grep take --scope evidence")
 
     def folder(self) -> str | None:
         is_path = self.project and (self.project in (".", "..", "~") or "/" in self.project)
@@ -100,7 +115,9 @@ class Options:
 
     def writing(self) -> Memory:
         """Open the library with its model; the default library is made if it is not there."""
-        memory = self._tell_offline(self._open(self.model, create=self.place().is_default))
+        place = self.place()
+        memory = self._tell_offline(self._open(self.model, create=place.is_default))
+        or_notes(place, Path.cwd(), self.out.say, writes=True)
         if memory.library.configuration.suspends_model(self.model):
             return memory  # to ask it is an error that says the same
         return self._warned(memory)
@@ -129,9 +146,11 @@ class Options:
     def _open(self, model: str | None, *, notes: bool = False, **how: Any) -> Memory:
         place = self.place(notes)
         if place.is_default and not how.get("create") and not place.path.is_dir():
+            here = or_notes(place, Path.cwd(), lambda text: None).path
+            advice = f"; --library . reads the notes in {here}, `infinimem init` makes them a library"
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
-                " or a folder of notes"
+                " or a folder of notes" + advice * (here != place.path)
             )
         from infinimem.memory import open_memory
 
@@ -144,20 +163,6 @@ class Options:
         if watched and memory.llm.name == OFFLINE and not named and first_today("offline"):
             self.out.say("offline: no model is configured, rules do the work; --model names one")
         return memory
-
-    def _tell_passed_over(self, memory: Memory) -> None:
-        """Tell what is passed over that may be meant as notes: once a day, and always what cannot be read."""
-        memory.library.view()
-        passed = memory.library.fresh.passed_over()
-        if passed:
-            from infinimem.store.folders import UNREADABLE
-
-            if not first_today("passed-over", str(memory.library.files.root)):
-                passed = {path: why for path, why in passed.items() if why == UNREADABLE}
-        if passed and not self.quiet:
-            listed = ", ".join(f"{path} ({why})" for path, why in [*passed.items()][:3])
-            more = f" and {len(passed) - 3} more" if len(passed) > 3 else ""
-            click.echo(f"passed over: {listed}{more}; infinimem doctor names all", err=True)
 
     def _warned(self, memory: Memory) -> Memory:
         from infinimem.settings import advice

@@ -62,9 +62,10 @@ _sources = click.option(
 def search(options: Options, query: str, limit: int, full: bool, scope: str) -> None:
     memory = options.reading(notes=True)
     reader = options.snapshot(memory)
-    from infinimem.tools.search import search as find
+    from infinimem.tools import Toolbox
 
-    result = find(reader.view, query, limit, scope, full, brief=not options.json)
+    tools = Toolbox(lambda: reader.view.for_models, brief=not options.json)
+    result = _run(tools.search, query=query, k=limit, scope=scope, full=full)
 
     def marks() -> Marks:
         from infinimem.terms import analyzer
@@ -75,7 +76,7 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
 
     _show(options, result, reader.view, marks)
     if not result["hits"]:
-        options.say_nothing(memory)
+        options.say_nothing(memory, reader.tools.search(query, 1, "evidence"))
     elif (hit := next((one for one in result["hits"] if one["more"]), None)) and not full:
         first, last = hit["section"]
         options.out.say(f"a whole section: infinimem read {shlex.quote(hit['doc_id'])} {first}:{last}")
@@ -100,7 +101,7 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
     literal = AS_IT_STANDS in result.get("notes", ())
     _show(options, result, reader.view, lambda: compile_pattern(pattern, literal=literal).places)
     if not result["matches"]:
-        options.say_nothing(memory)
+        options.say_nothing(memory, reader.tools.grep(pattern, 1, scope="evidence"))
     rest, _, last = pattern.rpartition(" ")
     if rest and not result["matches"]:
         if last in reader.view:
@@ -236,10 +237,11 @@ def retrieve(
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     out, memory = options.out, options.reading(notes=True)
-    evidence = options.snapshot(memory).retrieve(question, budget, sources or None, arc)
+    reader = options.snapshot(memory)
+    evidence = reader.retrieve(question, budget, sources or None, arc)
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
-        options.say_nothing(memory)
+        options.say_nothing(memory, reader.tools.search(question, 1, "evidence"))
     if out.result(asdict(evidence)):
         out.table(("score", "where", "line"), rows)
         if options.verbose:

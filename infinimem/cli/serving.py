@@ -22,7 +22,7 @@ from infinimem.cli.output import as_json
 from infinimem.errors import UsageError
 from infinimem.model import Turn
 from infinimem.results import answer_json, counted
-from infinimem.user_folders import is_mine
+from infinimem.user_folders import SETTINGS, is_mine
 
 if TYPE_CHECKING:
     from infinimem.fleet.fleet import Fleet
@@ -117,6 +117,10 @@ def connect(options: Options, agent: tuple[str, ...], undo: bool, yes: bool) -> 
     out, arguments = options.out, ["mcp"]
     if options.library:
         arguments += ["--library", str(Path(options.library).absolute())]
+    elif Path(SETTINGS).exists():
+        out.say(
+            "a client reads the library of its own folder, else the default; this one: --library . connect"
+        )
     if not (undo or find_spec("mcp")):
         out.say("the server lacks packages; run: pip install 'infinimem[mcp]'")
     known = connecting.agents(arguments, Path.home())

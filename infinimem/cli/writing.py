@@ -27,6 +27,7 @@ from infinimem.model import Receipt, Turn, Unanswered
 from infinimem.results import counted, diff, receipt_json, tasks_claimed, tasks_json, tasks_left
 from infinimem.spec import DEFAULT
 from infinimem.store.folders import LEFT_OUT
+from infinimem.store.receipts import next_number, receipts_of
 from infinimem.store.state import newly_unanswered, unanswered_message
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def add(options: Options, /, text: str, **about: Any) -> None:
     turn = Turn(text=text, **about)
     if not text.strip():
         raise UsageError("the text is empty; say what is to be remembered")
-    from infinimem.store.receipts import next_number, receipts_of
-
     memory, out = options.writing(), options.out
     if options.estimate:
         _estimate(options, memory, [turn.text])
@@ -163,7 +162,6 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
     """
     from infinimem.importers import survey
     from infinimem.importers.read import Again, set_aside
-    from infinimem.store.receipts import next_number, receipts_of
 
     out = options.out
     # Read to its end before anything is recorded: a file that is damaged further down leaves no half.
@@ -274,7 +272,7 @@ def consolidate(
         memory.retry()
     if leave:
         memory.leave(numbers(leave, "--leave"))
-    tried, receipt = memory.unanswered(), None
+    tried, receipt, before = memory.unanswered(), None, next_number(memory.view)
     try:
         with out.progress("Consolidating"):
             receipt = memory.consolidate(options.max_tokens)
@@ -286,7 +284,10 @@ def consolidate(
     failed = newly_unanswered(tried, memory.unanswered())
 
     def show() -> None:
-        if receipt is None and not failed:
+        stamps = [one for one in receipts_of(memory.view, before - 1) if one.op == "stamp"]
+        for one in stamps:
+            out.say(f"{counted(len(one.rows), 'line')} changed by hand, as noted in {one.id}")
+        if receipt is None and not failed and not stamps:
             out.say("nothing waits, there was nothing to do")
         elif receipt:
             show_receipt(out, receipt)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Matrix = NDArray[np.float32]
+    Row = NDArray[np.float64]
 
 Kind = Literal["query", "passage"]
 """What is looked for, or what is found; texts that are compared with each other are passages."""

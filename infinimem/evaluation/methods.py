@@ -332,15 +332,15 @@ def _dense(
     rows = matrix(["\n".join(said(turns[at]) for at in chunk) for chunk in chunks])
     single = matrix([said(turn) for turn in turns]) if prune else rows
 
-    def nearest(matrix: Matrix, asked: Matrix) -> list[int]:
+    def nearest(matrix: Matrix, asked: Matrix, among: Iterable[int]) -> list[int]:
         scores = matrix @ asked
-        return sorted(range(len(scores)), key=lambda at: (-round(float(scores[at]), 6), at))
+        return sorted(among, key=lambda at: (-round(float(scores[at]), 6), at))
 
     def rank(question: str) -> Sequence[int]:
         asked = vectors.embedder.embed([question], "query")[0]
-        kept = [at for chunk in nearest(rows, asked)[:top] for at in chunks[chunk]]
+        kept = [at for chunk in nearest(rows, asked, range(len(chunks)))[:top] for at in chunks[chunk]]
         if prune:
-            few = [at for at in nearest(single, asked) if at in kept][:prune]
+            few = nearest(single, asked, kept)[:prune]
             kept = [at for at in kept if at in few]
         return kept
 

@@ -391,20 +391,18 @@ def _against_tokens(axis: Axes, methods: Report, measure: str) -> bool:
     """If models were asked, a point a method; else how recall grows with what is read."""
     spent = {name: _sum(one["querying"]) / one["questions"] for name, one in methods.items()}
     is_asked = any(spent.values())
-    drawn = False
     for name, one in methods.items():
         points = [(max(spent[name], 1), 100 * one["mean"].get(measure, 0.0))]
         if not is_asked:
             matches = ((_WITHIN.fullmatch(label), value) for label, value in one["mean"].items())
             points = sorted((int(match[1]), 100 * value) for match, value in matches if match)
         if points:
-            drawn = True
             axis.plot(*zip(*points, strict=True), marker="o", label=f"{name:.34}  {points[-1][1]:.1f}")
     axis.set_xscale("log", base=2)
     axis.set_xlabel("model tokens a question, in and out" if is_asked else "tokens read, best first")
     axis.set_ylabel(f"{measure}, %" if is_asked else "evidence found, %")
     axis.set_ylim(0, 102)
-    return drawn
+    return bool(axis.lines)
 
 
 def _by_bars(axis: Axes, methods: Report, measure: str) -> bool:

@@ -274,7 +274,6 @@ class Database:
         texts = json.dumps(made.sizes), json.dumps(made.written)
         cells = (*key, made.seconds, made.turns, made.disk, *texts)
         self._add((*key, ""), "made", cells, made.usage, {})
-        self.made.add(key)
 
     def add(self, method: str, case: str, of: Question, drawn: Drawn) -> None:
         """Write down what a method made of a question, unless something is."""

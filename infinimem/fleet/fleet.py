@@ -32,7 +32,7 @@ from infinimem.errors import FleetError, LibraryError, ModelError, UsageError
 from infinimem.fleet import home as store
 from infinimem.fleet.home import SWEEP, Head, Home, Moved, Places, checked, ulid
 from infinimem.llm.base import LLM
-from infinimem.llm.openai_client import connect
+from infinimem.llm.connect import connect
 from infinimem.llm.replies import Cached
 from infinimem.log import log
 from infinimem.memory import Memory, open_memory

@@ -89,7 +89,7 @@ def folder_files(root: Path) -> dict[str, bytes]:
                 raise LibraryError(f"{path} is a link or no file; a head holds files alone, move it away")
             found[path] = data
     if sequence.MARK in found:  # exactly: what this machine reserved ahead stays here
-        found[sequence.MARK] = b"%d -\n" % (sequence.last(files) or 0)
+        found[sequence.MARK] = b"%d\n" % (sequence.last(files) or 0)
     return found
 
 

@@ -22,7 +22,7 @@ from importlib import resources
 from typing import Literal, NamedTuple
 
 from infinimem.markdown.characters import normalised
-from infinimem.model import SOURCES, Entry
+from infinimem.model import SOURCES, Entry, Source
 from infinimem.terms import DAYS, MONTHS, STOP_WORDS, fold, tokens
 
 
@@ -161,6 +161,12 @@ def settled(text: str, said: date | None) -> str | None:
     times = {mention.spans for mention in mentions(text, said)} if said else set()
     spans = times.pop() if len(times) == 1 else ()
     return when_of(spans[0]) if len(spans) == 1 and spans[0] != (said, said) else None
+
+
+def is_outdated(when: str, text: str, said: date | None) -> bool:
+    """Whether an older version of these rules settled a `when` that the words do not."""
+    times = mentions(text, said) if said and settled(text, said) != when else []
+    return len({one.spans for one in times}) == 1 and when in map(when_of, times[0].spans)
 
 
 def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
@@ -388,6 +394,19 @@ def unsupported(text: str, origins: Iterable[str]) -> list[str]:
             items = frozenset(item for item in items if item not in whole)
         missing += [f"{kind} {item}" for item in sorted(items)]
     return [*missing, "negation lost"] if _loses_negation(text, origins) else missing
+
+
+def source_of(text: str, origins: Collection[Entry]) -> Source:
+    """Return whose a line is: the least trusted of its origins', but a user's where an AI only confirms it:
+    it adds no word, and what the user states, not asks, supports the line."""
+    users = [one for one in origins if one.source in ("user", "human")]
+    said = [": ".join(filter(None, (one.fields.get("speaker"), one.text))) for one in users]
+    stated = [part for one in said for part in sentences(one) if not re.search("[?？؟]", part)]
+    words, known = set(_content(text)), set(tokens("\n".join(stated)))
+    added = words.intersection(tokens("\n".join(one.text for one in origins if one not in users))) - known
+    least: Source = min((one.source for one in origins), key=SOURCES.index, default="tool")
+    confirmed = not (words.isdisjoint(known) or added or unsupported(text, stated))
+    return "user" if least == "AI" and confirmed else least
 
 
 # ── what is denied ───────────────────────────────────────────────────────────────────────────────

@@ -62,8 +62,8 @@ STANDING, CLOSEST, CONSTRAINT = "standing", "closest", "constraint"
 _WORK = Path(__file__).with_name("work.txt").read_text(encoding="utf-8")
 _PERSONAL = re.compile(r"\b(?:I|i|my|mine|me)\b|\A\s*(?i:which|where|when|who|whose)\b")
 _SHORT = re.compile(r"\b[A-Z][A-Z0-9]\b")
-_ONESELF = re.compile(r"\b(?:I|I['’]\w+|my|mine|me)\b")
-_SPEAKING = re.compile(r"\bI(?:['’]\w+)?\b")
+_ONESELF = re.compile(r"\b(?:I|I['’]\w+|my|mine|me|[Tt]he user)\b")
+_SPEAKING = re.compile(r"\b(?:I(?:['’]\w+)?|[Tt]he user)\b")
 _HERE = re.compile(r"\b(?:this|the|our) (?:project|repo\w*|code\w*|branch|app|site|shop)\b|\bhere\b", re.I)
 
 

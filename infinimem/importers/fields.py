@@ -23,9 +23,6 @@ Skipped = Counter[str]  # what was left out: reason -> how many times
 EMPTY = "empty messages"
 HIDDEN = "hidden messages"
 PROMPTS = "system prompts"
-TOOLS = "tool calls and results"
-THINKING = "passages of thinking"
-ATTACHED = "attached files and pictures"
 EDITED = "messages of branches that were edited away"
 SIDE = "messages of sub-agents"
 NOTICES = "notices of the program"
@@ -36,6 +33,7 @@ Json = Mapping[str, Any]
 
 TOLD: Mapping[str, Any] = tomllib.loads(files(__package__).joinpath("marks.toml").read_text("utf-8"))
 """What other programs write, and by what it is told."""
+THINKING, TOOLS, ATTACHED = map(str, TOLD["parts"].values())
 ROLES: Mapping[str, str] = {name: role for role, names in TOLD["roles"].items() for name in names}
 MARKS = {name: re.compile(re.sub(r"\n\s+", "", mark)) for name, mark in TOLD["patterns"].items()}
 

@@ -29,6 +29,7 @@ from infinimem.errors import UsageError
 from infinimem.log import log
 from infinimem.markdown.characters import sound
 from infinimem.markdown.document import Document
+from infinimem.markdown.signature import without_tombstones
 from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
 from infinimem.store.view import Scope, View
@@ -58,7 +59,7 @@ TOO_LARGE = f"the pattern is too large (over {MAX_PROGRAM} instructions); use {S
 _APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
 """What means something else in a whole text, or may: such a pattern is looked for line by line."""
 
-_META = re.compile(r"[\\.^$|?*+()\[{]")
+META = re.compile(r"[\\.^$|?*+()\[{]")
 
 Search = Callable[[Any, int, int], tuple[int, int]]
 """From a text and two offsets in it, where a match begins and ends; -1 where there is none."""
@@ -132,11 +133,6 @@ class Pattern:
         return [text[start:end] for start, end in self.places(text)]
 
     @property
-    def is_expression(self) -> bool:
-        """Whether it means more than what stands there."""
-        return not self.notes and _META.search(self.line.pattern) is not None
-
-    @property
     def reach(self) -> int:
         """Bytes that may be searched at once."""
         return 1 << 62 if self.is_plain else MAX_STEPS // max(int(self.line.programsize), 1)
@@ -203,7 +199,7 @@ def compile_pattern(pattern: str, ignore_case: bool = True, literal: bool = Fals
     options.never_nl = True
     text = None if not literal and _APART.search(pattern) else pattern if literal else f"(?m){pattern}"
     text = None if text is None else re2.compile(text, options)
-    is_plain = (literal or not _META.search(pattern)) and "\n" not in pattern and pattern.isascii()
+    is_plain = (literal or not META.search(pattern)) and "\n" not in pattern and pattern.isascii()
     return Pattern(line, text, notes, bool(pattern) and is_plain)
 
 
@@ -211,12 +207,8 @@ def text_of(document: Document) -> bytes:
     """The lines of a document as they are shown (`Document.text_line`), each ended by "\\n"."""
     if not document.lines:
         return b""
-    joined = "\n".join((*document.lines, ""))
-    try:
-        text = joined.encode()
-    except UnicodeEncodeError:
-        text = sound(joined).encode()
-    return text.replace(b"\r\n", b"\n") if b"\r" in text else text
+    text = without_tombstones("\n".join((*document.lines, "")))
+    return sound(text).encode().replace(b"\r\n", b"\n")
 
 
 def first_matches(documents: Iterable[Document], pattern: Pattern, most: int) -> Found:

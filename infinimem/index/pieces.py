@@ -185,10 +185,6 @@ class Pieces:
         if terms or names:
             yield blank._replace(line=WHOLE, own=terms, around=names)
 
-    def names(self, document: Document) -> set[bytes]:
-        """Return the keys of what a document is called."""
-        return {name_key(self.words, name) for name in names_of(document) if name}
-
     def parts(self, document: Document) -> list[tuple[Partition, str]]:
         """Return the heading blocks of a document with their terms, the first of a note with its header's."""
         parts = [block for block in partitions(document) if block.text.strip()]

@@ -13,7 +13,7 @@ Source: the best pipeline without vectors that was measured on LoCoMo had them, 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
@@ -196,18 +196,15 @@ def _named(question: str, words: Sequence[str], speakers: Collection[str]) -> li
     used: set[int] = set()
     for names in (whole, first):
         for name in sorted(names, key=lambda name: (-len(name), name)):
-            places = {range(at, at + len(name)) for at in _places(name, words)}
+            if len(name) == 1 and name[0] in STOP_WORDS:
+                continue  # "Will she come?" names nobody called Will
+            spans = (range(at, at + len(name)) for at in range(len(words)))
+            places = {span for span in spans if tuple(words[span.start : span.stop]) == tuple(name)}
             free = [place for place in places if not used.intersection(place)]
             if free:
                 used.update(*free)
                 found.append(frozenset(names[name]))
     return list(dict.fromkeys(found))
-
-
-def _places(name: Sequence[str], words: Sequence[str]) -> Iterator[int]:
-    if len(name) == 1 and name[0] in STOP_WORDS:
-        return iter(())  # "Will she come?" names nobody called Will
-    return (at for at in range(len(words)) if tuple(words[at : at + len(name)]) == tuple(name))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -232,6 +229,14 @@ def kin() -> Mapping[str, frozenset[str]]:
         for group in groups
         for term in group
     }
+
+
+@cache
+def pointing() -> frozenset[str]:
+    """Words that stand for what was said before."""
+    from importlib import resources
+
+    return frozenset((resources.files("infinimem.index") / "pointing.txt").read_text().split())
 
 
 def related(terms: Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ Source: BM25 as in STRATEGIES 1.7 (k1, b, idf with + 1); docs/SEARCH.md has the 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -32,7 +33,7 @@ from infinimem.index.pieces import (
     passage,
     plain,
 )
-from infinimem.index.questions import factors, related
+from infinimem.index.questions import factors, pointing, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
 from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, compared, rarity
 from infinimem.log import log
@@ -187,11 +188,9 @@ class Searcher:
 
     def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
         """Return these pieces, best first when compared with each other; ties keep their order."""
-        documents = ((item, self._view.document(item.doc_id)) for item in items)
-        texts = [
-            Counter(self._pieces.terms_at(document, item.start_line, item.end_line).split())
-            for item, document in documents
-        ]
+        terms_at, document = self._pieces.terms_at, self._view.document
+        spans = ((document(item.doc_id), item.start_line, item.end_line) for item in items)
+        texts = [Counter(terms_at(*span).split()) for span in spans]
         scores = compared(texts, self._words.query_terms(query))
         scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
         return sorted(scored, key=lambda item: -item.score)
@@ -244,17 +243,19 @@ class Searcher:
         words = reading.scores(ENTRIES, WEIGHTS, weights, max(KEPT, 2 * limit), parts, turns, pairs, ids=near)
         wholes = _wholes(reading, weights, WHOLES)
         found = _joined(reading, self._view, words)
+        if found and not (meaning or reading.scores(ENTRIES, {OWN: 1.0}, weights, 1, parts, turns, pairs)):
+            found = [one for one in found if one[1].id in names or self._is_about(*one, asked)]
         rows = [row for _, row in found]
         said = [
-            (own, names.get(row.id, 0.0) + (wholes.get(row.whole, 0.0) if own else 0.0))
+            own + (names.get(row.id, 0.0) + (wholes.get(row.whole, 0.0) if own else 0.0))
             for row in rows
             for own in (words[row.id],)
         ]
-        most = MEANING_WEIGHT * (max(map(sum, said), default=0.0) or 1.0)
+        most = MEANING_WEIGHT * (max(said, default=0.0) or 1.0)
         shares = meaning.shares(rows, most) if meaning else [0.0] * len(rows)
         hits = [
-            Ranked(name, row, round((own + beyond + share) * prior, DIGITS))
-            for (name, row), (own, beyond), share, prior in zip(
+            Ranked(name, row, round((score + share) * prior, DIGITS))
+            for (name, row), score, share, prior in zip(
                 found, said, shares, factors(query, rows, settings), strict=True
             )
         ]
@@ -267,6 +268,14 @@ class Searcher:
         for hit in sorted(hits, key=order):  # of the pieces of a long text the best
             once.setdefault((hit.name, hit.row.start), hit)
         return list(once.values())[:limit]
+
+    def _is_about(self, name: str, row: Row, asked: Sequence[str]) -> bool:
+        """Whether it points to what is beside it ("I gave it away"), or its headings or turns have a word."""
+        item = self._shown(Ranked(name, row, 0.0)) if row.seq else None
+        if item is None or not pointing().isdisjoint(re.findall(r"[\w']+", item.text.casefold())):
+            return True
+        texts = [*item.headings, *(turn.text for turn in self._pieces.turns(item.origin))]
+        return not set(asked).isdisjoint(self._words.kept(" ".join(texts)).split())
 
     def _pairs(self, reading: Reading, query: str) -> dict[tuple[str, str], float]:
         """Return how much each word tells that may be written as two: as much as the rarer of them."""

@@ -25,14 +25,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from infinimem.errors import LibraryError
-from infinimem.index.pieces import GROUPS, NEIGHBOURS, Pieces, Row
+from infinimem.index.pieces import GROUPS, NEIGHBOURS, Pieces, Row, name_key
 from infinimem.index.words import AROUND, OWN, PADDING, Bag, Words, fields_of, table_of
 from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.store.files import MAX_FILE, Files
 from infinimem.store.folders import Stamp, state_of
 from infinimem.store.index import Index
-from infinimem.store.lines import SAID, Lines
+from infinimem.store.lines import SAID, Lines, names_of
 from infinimem.store.view import View
 from infinimem.terms import analyzer
 
@@ -292,7 +292,7 @@ class Tables:
             db.execute("delete from called where doc = ?", (doc,))
             rows += pieces.rows(document, doc, lines, reader.number)
             if view.group(name) != "aside":
-                keys = [(key, doc) for key in pieces.names(document)]
+                keys = {(name_key(pieces.words, called), doc) for called in names_of(document) if called}
                 db.executemany("insert into called values(?, ?)", keys)
             db.execute("update document set ranked = 1 where id = ?", (doc,))
         last = db.execute("select seq from sqlite_sequence where name = 'row'").fetchone()

@@ -1,8 +1,7 @@
 """Models behind any OpenAI-compatible server: OpenAI, Azure, Ollama, vLLM, llama.cpp and others.
 
 Asks for JSON in the strictest way that the server takes and remembers which one that is. It knows
-nothing of HTTP and retries (remote/) or of how JSON is found in text (tasks.py). `connect` leads to it, or to
-another client, from the name of a model.
+nothing of HTTP and retries (remote/) or of how JSON is found in text (tasks.py).
 """
 
 from __future__ import annotations
@@ -12,17 +11,14 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from inspect import iscoroutinefunction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from infinimem.errors import ModelNotConfigured, ModelUnavailable, NotTrusted, UsageError
+from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.llm import tasks
-from infinimem.llm.base import AGENT, LLM, OFFLINE, Failure, Nobody, Reply, Task
+from infinimem.llm.base import Failure, Reply, Task
 from infinimem.llm.tasks import Prompt
 from infinimem.model import KINDS
 from infinimem.remote.endpoint import RESPONSES, Endpoint, Refused, at, used
-from infinimem.settings import Configuration, ModelSettings, advice
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -164,7 +160,11 @@ class OpenAIClient:
                 "(it often ends in /v1)"
             )
         spent = used(response)
-        parts = _parts(at(choice, "message", "content"))
+        content = at(choice, "message", "content")
+        pieces = content if isinstance(content, list) else [content]
+        rows = (piece if isinstance(piece, dict) else {"text": piece} for piece in pieces)
+        pairs = ((str(row.get("type", "text")).removeprefix("output_"), row.get("text")) for row in rows)
+        parts = [(kind, text if isinstance(text, str) else "") for kind, text in pairs]
         text = "".join(text for kind, text in parts if kind == "text")
         if choice.get("finish_reason") == "length":
             return Reply(None, "TRUNCATED", "the reply hit its token limit", text, spent)
@@ -187,13 +187,6 @@ def _as_choice(response: Mapping[str, Any]) -> dict[str, Any]:
     }
     reason = reasons.get(str(at(response, "incomplete_details", "reason")), "stop")
     return {"message": message, "finish_reason": reason}
-
-
-def _parts(content: Any) -> list[tuple[str, str]]:
-    parts = content if isinstance(content, list) else [content]
-    rows = (part if isinstance(part, dict) else {"text": part} for part in parts)
-    pairs = ((str(row.get("type", "text")).removeprefix("output_"), row.get("text")) for row in rows)
-    return [(kind, text if isinstance(text, str) else "") for kind, text in pairs]
 
 
 def _instead(choice: Mapping[str, Any], kinds: AbstractSet[str], empty: bool) -> Failure | None:
@@ -223,45 +216,3 @@ def _strict(schema: Mapping[str, Any]) -> bool:
         return False
     children = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
     return all(_strict(child) for child in children)
-
-
-# ── from settings to a client ───────────────────────────────────────────────────────────────────
-
-
-def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
-    """Return the client for a model by name, "agent" or "offline"; None takes the settings, then "offline". A
-    client of the openai package asks the model that the settings name.
-
-    Raises:
-        ModelNotConfigured: the model needs a key and there is none; or a client is given and no model named.
-        UsageError: the client is none, or an asynchronous one.
-    """
-    client, name = (None, model) if isinstance(model, str | None) else (model, None)
-    if client is not None and (not hasattr(client, "post") or iscoroutinefunction(client.post)):
-        raise UsageError(
-            "model takes a name, an object with `complete`, or a client of openai that is not async"
-        )
-    name = name or settings.model or OFFLINE
-    if client is not None and name in (OFFLINE, AGENT):
-        raise ModelNotConfigured(
-            "no model is named for the client of openai; set INFINIMEM_MODEL, or model under [llm]"
-        )
-    if name == OFFLINE:
-        from infinimem.llm.offline import OfflineClient
-
-        return OfflineClient()
-    if name == AGENT:
-        from infinimem.llm.agent import Agent
-
-        return Agent()
-    return OpenAIClient(
-        name, settings.base_url, timeout=settings.timeout, retries=settings.retries, client=client
-    )
-
-
-def permitted(model: str | OpenAI | None, found: Configuration, library: Path) -> LLM:
-    """Return the client for a model, unless a setting that nobody trusted would choose it or its server."""
-    if found.suspends_model(model if isinstance(model, str) else None):
-        why = f"no model is asked: {advice(library, found.suspended)}; or use --model offline"
-        return Nobody("not trusted", None, NotTrusted(why))
-    return connect(model, found.settings.llm)

@@ -25,6 +25,7 @@ from infinimem.markdown.signature import (
     parse_entry,
     text_start,
     unsign,
+    without_tombstones,
 )
 from infinimem.model import BUFFERS, Located
 from infinimem.spec import folders
@@ -320,10 +321,12 @@ class Document:
     def _shown(self) -> tuple[str, ...]:
         """Lines as they are shown; the very tuple of `_bare` where all bytes can be.
 
-        A line that looks signed where no line is gets a backslash, so that nobody takes it for an entry.
+        A line that looks signed where no line is gets a backslash, so that nobody takes it for an entry; one
+        that was forgotten is empty.
         """
         text = "\n".join(self._bare)
-        shown = sound(text) if is_signed(self.id) else unsign(sound(text))
+        shown = without_tombstones(sound(text))
+        shown = shown if is_signed(self.id) else unsign(shown)
         return self._bare if shown == text else tuple(shown.split("\n"))
 
     @cached_property

@@ -25,8 +25,8 @@ _CLOSING = {"---": "---", "+++": "+++", "{": "}"}  # what ends a header, by what
 
 Value = str | int | Sequence["Value"] | Mapping[str, "Value"]
 
-_PLAIN = re.compile(r"[^\W_](?:[\w ./()+;%&'-]|:(?=\w))*+\Z")
-_PLAIN_BLOCK = re.compile(r"[^\W_](?:[\w ./()+;%&',-]|:(?=\w))*+\Z")
+_PLAIN = re.compile(r"[^\W_](?:[\w ./()+;%&'-]|:(?=\w))*\Z")
+_PLAIN_BLOCK = re.compile(r"[^\W_](?:[\w ./()+;%&',-]|:(?=\w))*\Z")
 _TYPED = re.compile(
     r"(?:true|false|yes|no|on|off|null|0[box][\da-f_]+|\d[\d_]*(?:\.[\d_]*)?(?:e[+-]?\d+)?"
     r"|\d+(?::\d+)+(?:\.\d*)?)\Z",

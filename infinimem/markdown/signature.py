@@ -26,7 +26,7 @@ _SIGNATURE = re.compile(rf"- <({_PAIR}(?:,{_PAIR})*+)>(?: |(?=\n|\Z))")
 _LOOKS_SIGNED = re.compile(rf"- <(?:{_KEY}=|seq\b)|[-*+][ \t]++<seq=")
 _SIGNS = re.compile(rf"<(?={_KEY}[ \t]*+=|seq\b)")
 _WOULD_SIGN = re.compile(rf"^([ \t>]*+[-*+][ \t]*+){_SIGNS.pattern}", re.MULTILINE)
-_TOMBSTONE = re.compile(r"<!-- forgotten: ([1-9][0-9]{0,17}) -->\r?\Z")
+_TOMBSTONE = re.compile(r"(?m)^<!-- forgotten: ([1-9][0-9]{0,17}) -->(?=\r?$)")
 _IS_KEY = re.compile(rf"{_KEY}\Z")
 _IS_BARE = re.compile(rf"{_BARE}\Z")
 _ESCAPED = re.compile(r"\\(.)")
@@ -98,8 +98,13 @@ def tombstone(seq: int) -> str:
 
 def forgotten_in(line: str) -> int | None:
     """Return the seq of the line that was forgotten here; None if this is no tombstone."""
-    match = _TOMBSTONE.match(line)
+    match = _TOMBSTONE.fullmatch(line.removesuffix("\r"))
     return int(match[1]) if match else None
+
+
+def without_tombstones(text: str) -> str:
+    """Return lines for showing: empty where one was forgotten."""
+    return _TOMBSTONE.sub("", text) if "<!-- forgotten: " in text else text
 
 
 def looks_signed(line: str) -> bool:

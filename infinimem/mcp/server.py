@@ -166,7 +166,7 @@ def make_server(memory: Memory, trust_user: bool = False, project: str | None = 
     reading: Reader = memory.within(project) if project else memory
     offered = offers(memory, reading, trust_user)
     tools = types.ListToolsResult(tools=[listed(offer) for offer in offered.values()])
-    sections = dict.fromkeys((*offered, *["library"] * memory.view.initialised), "")
+    sections = dict.fromkeys((*offered, *["library"] * memory.library.initialised), "")
     asking = anyio.CapacityLimiter(ASKING)
 
     async def call_tool(

@@ -24,17 +24,16 @@ from typing import Literal
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import parse_entry, tombstone
+from infinimem.markdown.signature import tombstone
 from infinimem.model import Receipt
 from infinimem.operations.provenance import REPLACED, recorded
 from infinimem.spec import folders
 from infinimem.store import sequence, state
-from infinimem.store.external_edits import tracked
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import is_inside
 from infinimem.store.library import Clock, Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
-from infinimem.store.receipts import forgotten, last_forget, named, receipts_of, reverse_diffs
+from infinimem.store.receipts import forgotten, last_forget, named, quoted, receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE, JOURNAL, block_of
 from infinimem.store.view import Scope, View, whole
 from infinimem.user_folders import SETTINGS, cache_folder, delete_cache
@@ -59,7 +58,8 @@ def moment(view: View, name: str, now: datetime | None = None) -> Moment:
     day; a time without a zone is UTC; "7d" is so long before `now`."""
     receipts = list(receipts_of(view))
     if now and (ago := _AGO.match(name)):
-        return _at(view, receipts, now - timedelta(days=int(ago[1]) * _DAYS[ago[2]]))
+        days = min(int(ago[1]) * _DAYS[ago[2]], now.toordinal() - 2)  # not before the year 1
+        return _at(view, receipts, now - timedelta(days=days))
     if (seq := whole(name)) is not None:
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
     if _RECEIPT.match(name):
@@ -82,25 +82,16 @@ def _time(text: str) -> datetime | None:
 
 
 def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
-    """Return the moment of a time: the last receipt's, and of later lines those that were said by then."""
+    """Return the moment of a time: the last receipt's, and of later lines those that may have been recorded
+    by then: before a turn that was, and before the first that was said later."""
     done = [r for r in receipts if (time := _time(r.time)) is not None and time <= until]
     number, seq = max(((r.number, r.high) for r in done), default=(0, 0))
     ahead = min((r.high for r in receipts if r.number > number), default=view.max_seq)
-    said = {
-        place.seq
-        for doc_id in view.owned(EVIDENCE)
-        for place in view.document(doc_id).entries
-        if seq < place.seq <= ahead
-        and (when := _time(place.entry.fields.get("observed") or place.entry.time or "")) is not None
-        and when <= until
-    }
-    drawn = {
-        place.seq
-        for doc_id in tracked(view)
-        for place in view.document(doc_id).entries
-        if seq < place.seq <= ahead and said.issuperset(place.entry.origin)
-    }
-    return Moment(number, max({seq, *said, *drawn}))
+    turns = [place for doc_id in view.owned(EVIDENCE) for place in view.document(doc_id).entries]
+    recorded = {p.seq for p in turns if (t := _time(p.entry.fields.get("observed", ""))) and t <= until}
+    seq = max({seq} | {one for one in recorded if one <= ahead})
+    later = (p.seq for p in turns if p.seq > seq and (t := _time(p.entry.known_time)) and t > until)
+    return Moment(number, min({*later, ahead + 1}) - 1)
 
 
 def as_of(view: View, at: Moment) -> View:
@@ -158,7 +149,7 @@ def _as_seen(
     documents: dict[str, Document], receipt: Receipt, lines: Mapping[int, str]
 ) -> dict[str, Document]:
     """Take back what a person did before the receipt: lines read as they were last seen, where they stood."""
-    old = {entry.seq: line for line in receipt.quoted if (entry := parse_entry(line))}
+    old = {seq: entry.line for seq, entry in quoted(receipt).items()}
     edited: dict[str, dict[int, str]] = {}
     away, back = defaultdict[str, set[int]](set), defaultdict[str, list[str]](list)
     for row in receipt.rows:
@@ -250,7 +241,7 @@ def copied(library: Library, clock: Clock, others: Mapping[str, bytes] | None = 
         there = Files(Path(place))
         with library.locked() as view:
             mark = sequence.high_water(files)  # the copy goes on counting as the library will
-            own = {} if mark is None else {sequence.MARK: b"%d -\n" % mark}
+            own = {} if mark is None else {sequence.MARK: b"%d\n" % mark}
             names = [SETTINGS, *(below + name for below in _STATE for name in files.names(below[:-1]))]
             names += () if others else (f"{doc_id}.md" for doc_id in view.ids("all"))
             others = own | {**others}
@@ -288,7 +279,7 @@ def before(
     done = receipts[receipts.index(first) :]
     past = as_of(view, Moment(first.number - 1, first.high))
     files = {f"{doc_id}.md": past.document(doc_id).to_bytes() for doc_id in past.ids("all")}
-    files |= {sequence.MARK: b"%d -\n" % first.high, sequence.GIVEN: b""}
+    files |= {sequence.MARK: b"%d\n" % first.high, sequence.GIVEN: b""}
 
     def clock() -> datetime:
         return datetime.fromisoformat(done[min(len(made), len(done) - 1)].time)

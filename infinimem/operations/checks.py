@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from infinimem.errors import DocumentNotFound, LibraryError, LockTimeout
+from infinimem.grounding.sentences import day_of, is_outdated
 from infinimem.markdown.document import Document, fences
+from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import BUFFERS, Finding, Level, Located, Receipt
 from infinimem.operations.git import uncommitted
@@ -28,7 +30,7 @@ from infinimem.store.commit import CONFLICTS, FOLDER
 from infinimem.store.external_edits import ExternalEdits, find_edits, position
 from infinimem.store.files import digest
 from infinimem.store.library import Library
-from infinimem.store.lines import fold
+from infinimem.store.lines import aliases_of, fold
 from infinimem.store.merging import conflicts, original
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.sequence import MARK
@@ -37,6 +39,7 @@ from infinimem.store.view import View
 
 LISTED = 20
 """Seqs that one finding lists."""
+RENAMED = "write the file's id there, and keep the old name as an alias"
 SIGNED = "sign them"
 RENUMBERED = "give all but one a new seq"
 MERGED = "merge both sides"
@@ -44,6 +47,7 @@ ONCE = "keep it where the latest receipt put it"
 RAISED = "raise the mark"
 FINISHED = "finish it, or drop it if nothing was done yet"
 REBUILT = "give numbers in a block of its own from here on"
+UNDATED = "take `when` out; the receipt quotes the line, undo puts it back"
 
 BUSY = Finding("note", "a write is under way; look again when it is done", FOLDER)
 _SAVED = (
@@ -51,6 +55,10 @@ _SAVED = (
     " what you want, then delete this file"
 )
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ")
+_UNDECODED = re.compile("[\ud800-\udfff]")
+_ID_OR_ALIAS = re.compile(r"id: \S+\s*\Z|aliases: *(?:\[.*\])?\s*\Z| *- ")
+"""Header lines that `mended` may replace: it writes again what they say."""
+
 # Of links. Bounded and without nested repetition: notes are anybody's text.
 _WIKI = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")
 _INLINE = re.compile(r"\]\(\s{0,3}(?:<([^<>\n]{1,300})>|([^()<>\s]{1,300}))")
@@ -119,8 +127,7 @@ class Inspection:
     @cached_property
     def external(self) -> ExternalEdits:
         """What people and merges did since; nothing where not every document can be read."""
-        seen, block = self.library.seen_lines(), self.library.block
-        return find_edits(self.view, seen, block) if self.complete else ExternalEdits()
+        return find_edits(self.view, self.library.seen_lines()) if self.complete else ExternalEdits()
 
 
 def documents(inspection: Inspection) -> Iterator[Finding]:
@@ -139,18 +146,48 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
         if document.header.problem:
             fix = MERGED * (document.id in left)
             yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1", fix)
+        nul = undecoded = 0
         for number, line in enumerate(document.lines, 1):
+            nul = nul or number * ("\x00" in line)
+            undecoded = undecoded or number * bool(not line.isascii() and _UNDECODED.search(line))
             if line.startswith(_CONFLICT):
                 what = f"a git conflict marker ({line[:7]}); keep what you want, delete the markers"
                 yield Finding(level, what, f"{document.id}:{number}", MERGED * (document.id in left))
-        named = document.header.values.get("id")
-        if not note and isinstance(named, str) and named != document.id:
-            advice = (
-                "the next consolidation writes that of the file there, and keeps the old name as an alias"
-            )
-            if not document.id.startswith(TOPICS):
-                advice = "write the name of the file there, or rename the file"
-            yield Finding("note", f"the header says id {named}; {advice}", f"{document.id}:1")
+        if nul:
+            yield Finding("note", "contains NUL characters; save it as UTF-8 text", f"{document.id}:{nul}")
+        if undecoded:
+            what = "contains bytes that are not UTF-8; save it as UTF-8 text"
+            yield Finding("note", what, f"{document.id}:{undecoded}")
+        named = None if note else _other_id(document)
+        if named:
+            fix = RENAMED if mended(document, inspection.view) else ""
+            advice = "" if fix else "; write the name of the file there, or rename the file"
+            yield Finding("note", f"the header says id {named}{advice}", f"{document.id}:1", fix)
+
+
+def _other_id(document: Document) -> str | None:
+    named = document.header.values.get("id")
+    return named if isinstance(named, str) and named != document.id else None
+
+
+def mended(document: Document, view: View) -> Document | None:
+    """Return a document that a person renamed, under the id of its file; a topic keeps its old name as alias.
+    None where nothing is to be mended, or the header is a person's: evidence, receipts, comments."""
+    named = _other_id(document)
+    if named is None or not (
+        document.id in BUFFERS or document.id.startswith((TOPICS, ARCHIVE, *folders().records))
+    ):
+        return None
+    changes: dict[str, str | None] = {"id": quote(document.id)}
+    if document.id.startswith(TOPICS) and named.startswith(TOPICS) and named not in view:
+        names = dict.fromkeys([*aliases_of(document), named.rsplit("/", 1)[-1]])
+        changes["aliases"] = flow(list(names))
+    try:
+        new = document.with_header(changes)
+    except ValueError:
+        return None
+    lost = Counter(document.lines) - Counter(new.lines)
+    return new if all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
 
 
 def links(inspection: Inspection) -> Iterator[Finding]:
@@ -240,7 +277,7 @@ def _seqs(inspection: Inspection, edits: ExternalEdits) -> Iterator[Finding]:
         where = ", ".join(map(at, places)) if len(seqs) == 1 else names
         what = f"seq {listed(seqs)} {stand} {times}: {where}{advice}"
         yield Finding("error", what, at(places[-1]), fix)
-    highest = inspection.view.lines.highest(inspection.library.block or 0)
+    highest = inspection.view.lines.highest(inspection.view.own or 0)
     if high_water is not None and highest > high_water:
         what = f"seq {highest} is above the high-water mark {high_water} ({MARK})"
         yield Finding("error", what, at(inspection.places[highest][0]), RAISED)
@@ -264,6 +301,23 @@ def _origins(inspection: Inspection) -> Iterator[Finding]:
                 yield Finding("note", f"says otherwise what {other.seq} ({at(other)}) says", at(place))
 
 
+def misdated(inspection: Inspection) -> Iterator[Finding]:
+    edited = {place.seq for place, _ in inspection.external.edited}
+    for line in outdated(inspection.entries(*BUFFERS, TOPICS, ARCHIVE)):
+        if line.seq not in edited:
+            what = f"an older version's rule derived when={line.entry.fields['when']}; the words do not tell"
+            yield Finding("note", what, at(line), UNDATED)
+
+
+def outdated(places: Iterable[Located]) -> Iterator[Located]:
+    """Yield the lines of `misdated`; never one in a model's words or of a person."""
+    for place in places:
+        entry, when = place.entry, place.entry.fields.get("when")
+        ours = when and entry.source != "human" and "by" not in entry.fields
+        if ours and is_outdated(when or "", entry.text, day_of(entry.time)):
+            yield place
+
+
 def stale(inspection: Inspection) -> Iterator[Finding]:
     for one in recorded(inspection.view).stale() if inspection.complete else ():
         what = "the summary describes" if one.seq is None else "was drawn from"
@@ -271,11 +325,17 @@ def stale(inspection: Inspection) -> Iterator[Finding]:
 
 
 def receipts(inspection: Inspection) -> Iterator[Finding]:
-    """Find lines that receipts name and that stand nowhere.
+    """Find lines that receipts name and that stand nowhere; receipts that documents call alike.
 
     A line missing from a file that is as the program left it (its sha256) is an error; once a person changed
     the file, what they took out is theirs to take out: a note.
     """
+    by_label: dict[str, list[str]] = defaultdict(list)
+    for receipt in inspection.receipts:
+        by_label[f"{receipt.number}{receipt.suffix[:7]}"].append(receipt.id)
+    for label, same in by_label.items():
+        if len(same) > 1 and label != "0":
+            yield Finding("note", f"several receipts are called {label}: {', '.join(same)}", same[1])
     if not inspection.complete:
         return
     last: dict[int, tuple[str, str]] = {}

@@ -2,9 +2,9 @@
 law. `repair` does what the findings' `fix` says, and only what loses nothing, through the library, under its
 lock. `lint` looks for secrets, names, lines that say the same, mixed times, topics without bounds.
 
-Texts are never touched: a damaged signature or a wrong link is for a person to settle. No finding of `lint`
-quotes a line; the patterns of secrets are those of detect-secrets (the extra `lint`); nothing is verified
-over the network.
+Texts are never touched, and of signatures `when` alone, where an older version derived it: a damaged
+signature, a conflict marker or a wrong link is for a person to settle. No finding of `lint` quotes a line;
+the patterns of secrets are those of detect-secrets (the extra `lint`); nothing is verified over the network.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded
 from infinimem.operations.review import inbox
 from infinimem.spec import folders
+from infinimem.store.external_edits import rewrite, tracked
 from infinimem.store.library import Library
+from infinimem.store.plans import Rendered
 from infinimem.store.spec import EVIDENCE, JOURNAL, TOPICS, unlawful
-from infinimem.store.view import View
+from infinimem.store.view import View, without
 
 TIMES = 4
 """Looks at a library that others write to; what is found each time is true."""
@@ -76,8 +78,8 @@ def run(those: Iterable[Check], inspection: checks.Inspection, most: int = MOST)
             if more := notes[most:]:
                 what = f"{len(more)} more like this one from here on ({check.__name__.replace('_', ' ')})"
                 findings.append(replace(more[0], what=what))
-    hidden = filter(_is_secret, inspection.view.ids("all")) if findings else ()
-    for doc_id in hidden:  # the name of a file may be a secret, too
+    names = _secret_names(inspection.view) if findings else ()  # a file's name may be one, too
+    for doc_id in names:
         shown = f"{doc_id.rpartition('/')[0]}/…".lstrip("/")
         findings = [
             replace(one, what=one.what.replace(doc_id, shown), where=one.where.replace(doc_id, shown))
@@ -114,10 +116,23 @@ def repair(library: Library) -> list[Finding]:
     if fixes & {checks.FINISHED, checks.RAISED, checks.REBUILT}:
         with library.locked() as view:  # which also finishes what a crash left
             library.allocate(0, view)
+    if checks.RENAMED in fixes:
+        with library.locked() as view:
+            done = Rendered()
+            for doc_id in view.ids("all"):
+                if not view.is_note(doc_id) and (document := checks.mended(view.document(doc_id), view)):
+                    done.documents[doc_id] = document
+            library.commit(done, view, library.of_people("rename"), (), {})
     if checks.MERGED in fixes:
         library.mend(library.view().ids("all"))
-    if fixes & {checks.SIGNED, checks.RENUMBERED, checks.ONCE}:
+    if fixes & {checks.SIGNED, checks.RENUMBERED, checks.ONCE, checks.UNDATED}:
         library.adopt_edits()
+    if checks.UNDATED in fixes:
+        with library.locked() as view:
+            documents = map(view.document, tracked(view))
+            places = (place for document in documents for place in document.entries)
+            outdated = ((p, without(p.entry, "when")) for p in checks.outdated(places))
+            library.sign(rewrite(view, outdated, "undated"), view, "undate")
     left = {_kind(finding) for finding in examine(library, sys.maxsize)}
     return [finding for finding in findings if _kind(finding) not in left]
 
@@ -193,13 +208,13 @@ def secrets(inspection: checks.Inspection) -> Iterator[Finding]:
                     else "remove it from the file"
                 )
                 yield Finding("error", f"looks like a secret: {kind}", f"{document.id}:{number}", advice)
-    for doc_id in filter(_is_secret, inspection.view.ids("all")):
+    for doc_id in _secret_names(inspection.view):
         where = doc_id.rpartition("/")[0] or "."
         yield Finding("error", "a file's name looks like a secret", where, "rename the file")
 
 
-def _is_secret(name: str) -> bool:
-    return bool(_detected(name, scanner()))
+def _secret_names(view: View) -> list[str]:
+    return [doc_id for doc_id in view.ids("all") if _detected(doc_id, scanner())]
 
 
 def _detected(text: str, kinds: Iterable[str]) -> list[str]:
@@ -272,6 +287,7 @@ CHECKS = (
     checks.machine_state,
     checks.waiting,
     checks.lines,
+    checks.misdated,
     checks.receipts,
     checks.stale,
 )

@@ -397,6 +397,13 @@ class Repository:
         paths_of["paths"] |= paths_of["new"]
         return Changed(**{name: tuple(sorted(some)) for name, some in paths_of.items()})
 
+    def changed_by(self, pattern: str) -> set[str]:
+        """Return files below the folder, from the top of the work tree, in which a commit wrote or took out a
+        line that matches (POSIX, extended)."""
+        seen = ("log", "--all", "-m", "--no-renames", "--no-textconv", "--no-ext-diff", "--format=")
+        paths = self._run(*seen, "--name-only", "-z", "-G", pattern, "--", ".")
+        return {*paths.decode("utf-8", "surrogateescape").split("\0")} - {""}
+
     def commit(self, changed: Changed, message: str, said: datetime, now: datetime) -> None:
         """Commit whole files and nothing else, dated `said` by the author and `now` by the committer. What a
         person staged of others stays staged, also where it cannot be done (GitUnusable)."""

@@ -199,11 +199,11 @@ def _blamed(records: Lineage, document: Document, seen: Mapping[int, SeenLine]) 
             yield Blamed(number, text, "said", turn.seq, "", turn.time, turn.source, turns=(turn,))
         elif place is not None:
             yield _arrived(records, place, text, seen)
-        elif not text.strip():
-            yield Blamed(number, text, "blank")
-        elif (seq := forgotten_in(text)) and (moves := records.steps(seq)):
+        elif (seq := forgotten_in(document.lines[number - 1])) and (moves := records.steps(seq)):
             last = moves[-1].receipt
             yield Blamed(number, text, "derived", None, last.id, last.time, why="forgotten")
+        elif not text.strip():
+            yield Blamed(number, text, "blank")
         elif turns := quoted.get(number):
             seq = turns[0].seq if len(turns) == 1 else None
             receipt, time, source = written.receipt, written.time, turns[0].source

@@ -19,12 +19,11 @@ from hashlib import blake2b
 
 from infinimem.log import log
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import parse_entry
 from infinimem.model import BUFFERS, Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import folders
 from infinimem.store.index import PORTION, Index
 from infinimem.store.lines import STEM, Lines, fold
-from infinimem.store.receipts import number_of, parse_receipt, receipt_ids, reverse_diffs
+from infinimem.store.receipts import number_of, parse_receipt, quoted, receipt_ids, reverse_diffs
 from infinimem.store.records import evidence_of, sources_of, stem, turns_behind
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View
@@ -98,10 +97,9 @@ class _Told:
 
     @cached_property
     def steps(self) -> Mapping[int, Sequence[LineStep]]:
-        quoted = {entry.seq: entry for line in self.receipt.quoted if (entry := parse_entry(line))}
-        steps: dict[int, list[LineStep]] = {}
+        steps, old = dict[int, list[LineStep]](), quoted(self.receipt)
         for row in self.receipt.rows:
-            steps.setdefault(row.seq, []).append(LineStep(self.receipt, row, quoted.get(row.seq)))
+            steps.setdefault(row.seq, []).append(LineStep(self.receipt, row, old.get(row.seq)))
         return steps
 
 
@@ -339,7 +337,7 @@ def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
 def _traces(receipt: Receipt) -> Iterator[_Trace]:
     for row in receipt.rows:
         yield _ROW, row.seq, replaced_by([row.why]), 0
-    for entry in filter(None, map(parse_entry, receipt.quoted)):
+    for entry in quoted(receipt).values():
         yield from ((_QUOTED, seq, entry.seq, 0) for seq in entry.origin)
 
 

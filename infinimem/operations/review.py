@@ -11,7 +11,6 @@ is void: shown once, then dropped.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -97,23 +96,15 @@ def inbox(view: View) -> list[ReviewItem]:
         return []
     rows = []
     for place in view.document(INBOX).entries if INBOX in view else ():
-        is_users = place.entry.source in ("user", "human") and {*place.headings} & {
-            spec.INSTRUCTIONS,
-            spec.PREFERENCES,
-        }
+        stands = {*place.headings} & {spec.INSTRUCTIONS, spec.PREFERENCES}
+        is_users = place.entry.source in ("user", "human")
         said = next(filter(None, map(view.entry, place.entry.origin)), place)
-        rows.append(row(place, said, spec.STANDING if is_users else CURRENT))
+        rows.append(row(place, said, spec.STANDING if stands and is_users else CURRENT))
     if turns := [*_turns(view)]:
         known = {place.seq for place in view.uncited()} | _cited(view)
         left = (one for one in turns if one.seq not in known and one.seq not in view.cited)
         rows += [row(turn, turn, home_of(view, turn.doc_id, spec.EVIDENCE)) for turn in left]
     return sorted(rows, key=lambda row: (row.item, row.seq))
-
-
-def drop_void(library: Library, rows: Sequence[ReviewItem]) -> None:
-    if void := [row for row in rows if row.void]:
-        with suppress(LibraryError):  # of a disk that refuses, or while another writes: the next time
-            _drop(library, void)
 
 
 def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:
@@ -128,15 +119,14 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
             raise LibraryError(f"{row.item}:{row.seq} cannot be approved: {row.void}")
     receipts = (*_archive(library, yes), *_settle(library, yes, "approved"), *_settle(library, no, "refused"))
     done = {row.seq for row in yes if not row.void}
-    _drop(library, [*no, *yes, *(row for row in rows if row.seq in done)])
+    drop(library, [*no, *yes, *(row for row in rows if row.seq in done)])
     return receipts
 
 
 def _here(move: Move, view: View) -> Move:
     """The archiving as it is to be done now: into the archive of the topic that its survivor stands in."""
     survivor = view.entry(move.by) if move.by is not None else None
-    there = survivor is not None and survivor.doc_id.startswith(spec.TOPICS)
-    return replace(move, to=survivor.doc_id) if survivor and there else move
+    return replace(move, to=survivor.doc_id) if survivor and survivor.doc_id.startswith(spec.TOPICS) else move
 
 
 def _where(seq: int | None, view: View) -> tuple[str, str]:
@@ -186,11 +176,9 @@ def _settle(
     view, moves = library.view(), dict[int, Move]()
     for row in rows:
         if row.item.startswith(ALL) and (place := view.entry(row.seq)):
-            to = row.now
-            if why == "refused":
-                to = (
-                    spec.REFUSED if place.doc_id == INBOX else home_of(view, place.doc_id, spec.REFUSED_TURNS)
-                )
+            is_turn = place.doc_id != INBOX
+            refused = home_of(view, place.doc_id, spec.REFUSED_TURNS) if is_turn else spec.REFUSED
+            to = refused if why == "refused" else row.now
             moves[row.seq] = Move(row.seq, to, "".join(place.headings[-1:]), why)
     known, left = _cited(view), _cited(view, moves)
     mine = {seq for place in filter(None, map(view.entry, moves)) for seq in place.entry.origin}
@@ -212,8 +200,7 @@ def _archive(library: Library, rows: Sequence[ReviewItem]) -> Iterator[Receipt]:
         view = library.view()
         survivors = {move.by for move in left.values()}
         first = {seq: move for seq, move in left.items() if seq not in survivors} or left
-        moves = tuple(_here(first[seq], view) for seq in sorted(first))
-        yield from _carried_out(library, view, moves)
+        yield from _carried_out(library, view, tuple(_here(first[seq], view) for seq in sorted(first)))
         left = {seq: move for seq, move in left.items() if seq not in first}
 
 
@@ -227,6 +214,6 @@ def _carried_out(library: Library, view: View, moves: tuple[Move, ...]) -> Itera
         yield outcome.receipt
 
 
-def _drop(library: Library, rows: Sequence[ReviewItem]) -> None:
+def drop(library: Library, rows: Sequence[ReviewItem]) -> None:
     with library.locked():
         withheld.drop(library.files, {(int(row.item), row.seq) for row in rows if row.item.isdigit()})

@@ -19,17 +19,17 @@ from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import folders, strategies
-from infinimem.store.external_edits import differences, tracked
+from infinimem.store.external_edits import ExternalEdits, adopt, differences, find_edits, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.plans import Rendered, described, is_emptied
-from infinimem.store.receipts import FORGET, RENAME, forgotten, named, receipts_of, reverse_diffs
+from infinimem.store.receipts import FORGET, RENAME, forgotten, named, quoted, receipts_of, reverse_diffs
 from infinimem.store.records import held_by, link_to, sources_of, stem
 from infinimem.store.spec import EVIDENCE, TOPICS
 from infinimem.store.view import View, is_hidden
 
-_NOTE = "takes back receipt "
+_NOTE, _WITH = "takes back receipt ", "together with what leans on receipt "
 _WRITTEN = tuple(
     "added stamped edited pinned unpinned renumbered cites undated undone removed doubled".split()
 )
@@ -50,23 +50,25 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
     dependents = dependents_of(wanted, receipts)
     if dependents and not together:
         names = ", ".join(receipt.id for receipt in dependents)
-        of_records = any(isinstance(one, str) for one in _changed(wanted))
-        did = "changed the same records" if of_records else "moved the same lines"
-        raise LibraryError(f"{names} {did} later; undo them first, or all with --together")
-    return tuple(_undo(library, receipt) for receipt in [*dependents, wanted])
+        raise LibraryError(f"{names} changed the same later; undo them first, or all with --together")
+    group = [f"{_WITH}{wanted.label}"] if dependents else []
+    return tuple(_undo(library, receipt, group) for receipt in [*dependents, wanted])
 
 
 def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     """Return later receipts that moved or changed lines of this one, or of those, and stand; newest first. A
-    record, or a model's file, is one as a whole. LibraryError if this one was taken back already."""
+    record, or a model's file, is one as a whole, and so are undos that were done together; an undo counts
+    where it is of an earlier one. LibraryError if this one was taken back already."""
     taken = undone_by(receipts)
     if by := taken.get(wanted.label):
         raise LibraryError(f"{wanted.id} was undone by {by} already; undo that one to restore it")
+    older = {by for label, by in taken.items() if int(label.partition("-")[0]) < wanted.number}
     changed = _changed(wanted)
     dependents: list[Receipt] = []
     for receipt in receipts:
         stands = receipt.number > wanted.number and receipt.label not in taken
-        if stands and receipt.op not in ("undo", *_PASSED) and changed & _changed(receipt):
+        counts = receipt.op not in _PASSED and (receipt.op != "undo" or receipt.id in older)
+        if stands and counts and changed & _changed(receipt):
             dependents.insert(0, receipt)
             changed |= _changed(receipt)
     return dependents
@@ -74,7 +76,8 @@ def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]
 
 def _changed(receipt: Receipt) -> set[int | str]:
     records = {name for name, *_ in receipt.files if name.startswith(folders().whole)}
-    return records | {row.seq for row in receipt.rows}
+    groups = {note for note in receipt.notes if note.startswith(_WITH)}
+    return records | groups | {row.seq for row in receipt.rows}
 
 
 def undone_by(receipts: Sequence[Receipt]) -> dict[str, str]:
@@ -87,15 +90,23 @@ def undone_by(receipts: Sequence[Receipt]) -> dict[str, str]:
     return taken
 
 
-def _undo(library: Library, receipt: Receipt) -> Receipt:
+def _undo(library: Library, receipt: Receipt, group: Sequence[str]) -> Receipt:
     if receipt.op in _PASSED:
         why = "what was forgotten is gone for good" if receipt.op == FORGET else "rename the document back"
         raise LibraryError(f"{receipt.id} cannot be undone: {why}")
     with library.locked() as view:
+        if edited := find_edits(view, library.seen_lines()).edited:  # else they would count as seen
+            noted = library.sign(adopt(view, ExternalEdits(edited=edited), 0), view, "stamp")
+            pins = {row.seq for row in receipt.rows if row.why in ("pinned", "unpinned")}
+            if pins.intersection(row.seq for row in noted.rows):
+                raise LibraryError(
+                    f"{noted.id} changed the same later; undo it first, or all with --together"
+                )
+            view = library.view()
         gone = forgotten(receipts_of(view)).keys()
         done, lost = _taken_back(view, receipt, gone)
         notice = differences(view, library.seen_lines(), done.documents)
-        notes = [f"{_NOTE}{receipt.label}"]
+        notes = [f"{_NOTE}{receipt.label}", *group]
         if stay := sorted(gone & {row.seq for row in receipt.rows}):
             what = "1 forgotten line stays" if len(stay) == 1 else f"{len(stay)} forgotten lines stay"
             notes.append(f"{what} forgotten: {format_seqs(stay)}")
@@ -140,6 +151,19 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
     for topic in (done.documents.get(one, view.document(one)) for one in view.below(TOPICS) if waiting):
         if topic and waiting.intersection(described(topic)):
             done.documents[topic.id] = made_anew(topic, True)
+    old, edited, unclear = quoted(receipt), dict[str, dict[int, str]](), list[int]()
+    for seq in (row.seq for row in own if row.why == "edited"):
+        if (place := view.entry(seq)) and seq in old:
+            edited.setdefault(place.doc_id, {})[seq] = old[seq].line
+        else:
+            unclear.append(seq)
+    for doc_id, instead in edited.items():
+        document = done.documents.get(doc_id) or view.document(doc_id)
+        there = Counter(one.seq for one in document.entries)
+        unclear += [seq for seq in instead if there[seq] != 1]
+        done.documents[doc_id] = reading(document, instead)
+    if unclear:
+        raise LibraryError(f"{receipt.id} cannot be undone: line {unclear[0]} would stand nowhere, or twice")
     if held := _held_elsewhere(view, done):
         raise LibraryError(
             f"{receipt.id} cannot be undone: {held} holds its turns now; undo what made that first"

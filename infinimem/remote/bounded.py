@@ -124,7 +124,7 @@ class _Exchange(threading.Thread):
                     if answer.length and len(self.body) <= self._largest:
                         raise IncompleteRead(self.body)
         except Exception as error:  # of sockets, TLS, HTTP, and of names that are none
-            self.problem = error
+            self.problem = error.with_traceback(None)  # its frames may hold a socket open
         finally:
             self._connection.close()
 

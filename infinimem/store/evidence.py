@@ -1,6 +1,7 @@
 """Turns to evidence lines: which file each goes to and how it is written. Pure; the library appends.
 
-One file a session, one a day where there is no session.
+One file a session, one a day where there is no session. A file that has grown large is followed by a
+second part, so that no file of ours outgrows what tools read.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from infinimem.store.lines import ID, Mark, fold, marks_of, plain
 from infinimem.store.spec import EVIDENCE, WAITING, block_of, slug
 from infinimem.store.view import View
 
+PART_BYTES = 2 * 1024 * 1024
+"""Beyond this size a session goes on in a new file."""
+
 _ROLES: Mapping[str, Source] = {
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("assistant", "ai", "model"), "AI"),
@@ -46,6 +50,7 @@ class EvidencePart:
     doc_id: str
     header: str = ""
     lines: list[str] = field(default_factory=list)
+    size: int = 0
 
     @cached_property
     def tail(self) -> Document:
@@ -124,7 +129,7 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[E
         time = turn.time.replace(" ", "T") if turn.time else None
         line = format_entry(seq, clean_text(turn.text), time=time, source=source, fields=fields)
         home = _home(turn, homes, view, now, suffix)
-        part = open_parts.setdefault(home, EvidencePart(home))
+        part = _with_room(home, len(line.encode("utf-8", "replace")), open_parts, view)
         if turn.session:
             homes.setdefault(plain(turn.session), home)
         if not part.lines and part.doc_id not in view:
@@ -155,6 +160,20 @@ def _home(turn: Turn, new: Mapping[str, str], view: View, now: str, suffix: str)
     while fold(home) in taken or view.lines.named(ID, fold(home)):
         home, number = f"{stem}-{number}", number + 1
     return home
+
+
+def _with_room(home: str, size: int, open_parts: dict[str, EvidencePart], view: View) -> EvidencePart:
+    number, doc_id = 1, home
+    while True:
+        part = open_parts.get(doc_id)
+        if part is None:
+            there = view.stored.stamps[doc_id].size if doc_id in view and view.stored else 0
+            part = EvidencePart(doc_id, size=there)
+        if part.size == 0 or part.size + size <= PART_BYTES:
+            part.size += size + 1
+            return open_parts.setdefault(doc_id, part)
+        number += 1
+        doc_id = f"{home}-part{number}"
 
 
 def _header(doc_id: str, turn: Turn, date: str, speakers: Collection[str]) -> str:

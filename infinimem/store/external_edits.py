@@ -17,13 +17,13 @@ from infinimem.errors import UsageError
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, parse_entry, resigned
-from infinimem.model import BUFFERS, Entry, Located, ReceiptRow
+from infinimem.model import BUFFERS, INBOX, Entry, Located, ReceiptRow
 from infinimem.store.line_map import reading
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
 from infinimem.store.receipts import Tale, tales_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS, block_of
 from infinimem.store.state import Changes, SeenLine
-from infinimem.store.view import View
+from infinimem.store.view import View, without
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
@@ -71,11 +71,9 @@ class ExternalEdits:
         return bool(self.to_sign or self.edited or self.deleted or self.carried or self.left)
 
 
-def find_edits(view: View, seen: Mapping[int, SeenLine], own: int | None) -> ExternalEdits:
-    """Compare the files with lines as last seen; if none is known, nothing counts as edited or deleted.
-
-    `own` is the block in which numbers are given here: None for a copy that gave none yet.
-    """
+def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
+    """Compare the files with lines as last seen; if none is known, nothing counts as edited or deleted."""
+    own = view.own
     typed = [
         (doc_id, item.line, item.text) for doc_id in live(view) for item in view.document(doc_id).unsigned
     ]
@@ -278,11 +276,6 @@ def of_person(entry: Entry) -> Entry:
     return replace(without(entry, "by"), source="human")
 
 
-def without(entry: Entry, key: str) -> Entry:
-    """Return a line without a field of its signature."""
-    return replace(entry, fields={name: value for name, value in entry.fields.items() if name != key})
-
-
 def rewrite(view: View, lines: Iterable[tuple[Located, Entry]], why: str) -> Rendered:
     """Have lines read as these entries do; the receipt quotes them as they were."""
     done, instead = Rendered(), dict[str, dict[int, str]]()
@@ -315,7 +308,7 @@ def pin(view: View, seq: int, pinned: bool) -> Rendered:
 def write(view: View, doc_id: str, text: str, time: str, next_seq: Callable[[], int]) -> Rendered:
     """Put a fact of a person's, on one line, at the end of a document of facts."""
     text = _person_text(text)
-    if doc_id not in live(view):
+    if doc_id not in live(view) or doc_id == INBOX:
         raise UsageError(f"{doc_id} is no topic; choose one, or CURRENT")
     line = format_entry(seq := next_seq(), text, time=time, source="human")
     document = view.document(doc_id).insert([line])
@@ -324,7 +317,7 @@ def write(view: View, doc_id: str, text: str, time: str, next_seq: Callable[[], 
 
 def _standing(view: View, seq: int) -> Located:
     place = view.entry(seq)
-    if place is None or place.doc_id not in live(view):
+    if place is None or place.doc_id not in live(view) or place.doc_id == INBOX:
         raise UsageError(f"{seq} is no fact that stands")
     return place
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from infinimem.errors import LibraryError
 from infinimem.store import disk
 from infinimem.store.disk import At, Folder
+from infinimem.user_folders import SETTINGS
 
 RACE_NS = 50_000_000
 """Nanoseconds within which two changes of a folder may have one time: some ticks of the kernel's clock."""
@@ -31,6 +32,7 @@ NO_NOTES = (
     *("node_modules/", "bower_components/", "site-packages/", "**/logseq/bak/", "**/logseq/version-files/"),
 )
 """Patterns of .gitignore for a folder of notes: conflicted copies, other people's packages, backups."""
+ANOTHER = "another library; it is read with --library"
 LEFT_OUT = "left out by a pattern of [notes] ignore, .gitignore or our own"
 UNREADABLE = "it cannot be read; check its permissions"
 ENDINGS = (".md", ".markdown", ".mdown", ".mkd")
@@ -255,6 +257,8 @@ def _list_folder(root: Path, folder: str, needed: tuple[str, ...], left_out: Lef
         for item in items:
             name = item.name
             is_folder = item.is_dir(follow_symlinks=False)
+            if folder and name == SETTINGS and not folder.startswith(needed):  # its INBOX is no note
+                return FolderListing(state if settled else None, {}, (), {folder: ANOTHER})
             if name[0] == "." or not (is_folder or item.is_dir() or name.lower().endswith(ENDINGS)):
                 continue
             path = f"{folder}{name}{'/' * is_folder}"

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document, is_signed
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
-from infinimem.store.folders import FolderListing, FolderState, LeftOut, Stamp, folder_state, listed, state_of
+from infinimem.store.folders import FolderListing, LeftOut, Stamp, folder_state, listed, state_of
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
@@ -72,7 +72,7 @@ class DocumentStates:
             news.update(names)
             if key is older.key:
                 return news
-        return _differing(self.stamps, older.stamps)
+        return {doc_id for doc_id, _ in self.stamps.items() ^ older.stamps.items()}
 
     def state(self, doc_id: str) -> Stamp | None:
         """Return the state of any document, also of one that is passed over."""
@@ -96,11 +96,6 @@ class DocumentStates:
             ids = tuple(sorted([*(doc_id for doc_id in ids if doc_id in stamps), *came]))
         steps = (*self.steps, (self.key, news))[-STEPS:] if self.ids else ()
         return DocumentStates(ids, stamps, oversized, steps=steps)
-
-
-def _differing(now: Mapping[str, Stamp], before: Mapping[str, Stamp]) -> set[str]:
-    gone = {doc_id for doc_id in before if doc_id not in now}
-    return gone | {doc_id for doc_id, stamp in now.items() if before.get(doc_id) != stamp}
 
 
 class Freshness:
@@ -188,12 +183,15 @@ class Freshness:
             doubted.add(self._files.written.popleft())
         states: dict[str, Stamp | None] = {}
         for folder, known in list(self._folders.items()):
-            state = self._files.states.get(folder)
-            if state is None or state != self._state(folder):
+            state, now = self._files.states.get(folder), None
+            with suppress(OSError):  # whoever lists it finds out
+                now = folder_state(os.lstat(f"{root}/{folder.removesuffix('/')}"))
+            if folder in self._folders and (state is None or state != now):
                 new = listed(root, self._needed, folder, skip=self._folders, left_out=self._left_out)
-                del self._folders[folder]
-                self._files.states.pop(folder, None)
-                states.update(dict.fromkeys(known.documents))
+                gone = {*known.folders}.difference(new[folder].folders if folder in new else ())
+                for name in [folder, *(one for one in self._folders if one.startswith(tuple(gone)))]:
+                    states.update(dict.fromkeys(self._folders.pop(name).documents))
+                    self._files.states.pop(name, None)
                 states.update(self._known(new))
         for listing in self._folders.values() if self._is_small() else ():
             for doc_id, known_as in listing.documents.items():
@@ -204,8 +202,9 @@ class Freshness:
                 doubted.add(f"{doc_id}.md")
         for path in doubted:
             doc_id = path.removesuffix(".md")
-            one = self._folders.get(path[: path.rfind("/") + 1])
-            if one and path not in one.passed:
+            folder = path[: path.rfind("/") + 1]
+            one = self._folders.get(folder)
+            if one and {path, folder}.isdisjoint(one.passed):
                 states[doc_id] = stamp = state_of(root, path)
                 if stamp is None:
                     one.documents.pop(doc_id, None)
@@ -217,12 +216,6 @@ class Freshness:
         self._folders.update(new)
         self._files.states.update((name, one.state) for name, one in new.items() if one.state)
         return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}
-
-    def _state(self, folder: str) -> FolderState | None:
-        try:
-            return folder_state(os.lstat(f"{self._files.root}/{folder.removesuffix('/')}"))
-        except OSError:  # whoever lists it finds out
-            return None
 
     def _look_at_all(self, judged: bool) -> None:
         """Look at every file; `judged` if the watcher should have named what is found only now."""

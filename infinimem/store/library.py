@@ -21,9 +21,8 @@ from weakref import ref
 
 from infinimem.embedders.local import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
-from infinimem.log import log
 from infinimem.markdown.document import Document
-from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, Turn, Usage
+from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
 from infinimem.store import sequence, state, withheld
@@ -233,6 +232,7 @@ class Library:
             small = listing.stamps[doc_id].size <= RECENT_BYTES
             return recent(doc_id) if small else read(doc_id)
 
+        mark = sequence.high_water(self.files) if self.initialised else None
         view = View(
             listing.ids,
             load,
@@ -245,7 +245,7 @@ class Library:
             stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing),
             embedder=self._embedder,
             spec=self.spec,
-            own=self.block if self.initialised else None,
+            own=None if mark is None else block_of(mark),
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
         )
         self._view = (now, view)
@@ -307,9 +307,11 @@ class Library:
 
         def applied(view: View) -> Outcome:
             outcome = self._apply(verified(plan, base, view, approved), view, head)
-            for reply in plan.rejected:
-                codes = ", ".join(reason.partition(":")[0] for reason in reply.reasons)
-                log.info("a reply to %s was not taken: %s", reply.task, codes)  # no words of it
+            reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
+            refused = [RejectedReply(plan.op, "", tuple(map(str, reasons)))] if reasons else []
+            if not any(reason.code == "FORGOTTEN" for reason in reasons):
+                refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
+            withheld.keep_replies(self.files, refused, head.time)
             return outcome
 
         return self.written(applied)
@@ -371,7 +373,7 @@ class Library:
         seen, (began, adopted) = state.SeenLines(self.files), self._adopted
         view, known = self.view(), seen if began == seen.began else seen.load()
         if is_unedited(view, known, adopted if began == seen.began else {}) or not (
-            differences(view, known := seen.load()) or find_edits(view, known, self.block)
+            differences(view, known := seen.load()) or find_edits(view, known)
         ):
             self._adopted = seen.began, {doc_id: view.document(doc_id) for doc_id in tracked(view)}
             return None
@@ -383,7 +385,7 @@ class Library:
         from infinimem.store.external_edits import adopt, differences, find_edits
 
         known = self.seen_lines()
-        if not (edits := find_edits(view, known, self.block)):
+        if not (edits := find_edits(view, known)):
             state.note(self.files, seen=differences(view, known))
             return None
         first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
@@ -479,8 +481,7 @@ class Library:
         else:
             moved = (place for document in done.documents.values() if document for place in document.entries)
             notice = followed(known, moved)
-            notes = (*plan.notes, *map(str, verdict.withheld))
-            receipt = self.commit(done, view, head, notes, notice)
+            receipt = self.commit(done, view, head, (*plan.notes, *map(str, verdict.withheld)), notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         is_rebuilt = self.spec.sparse and plan.op == "rebuild" and view.drawn is not None
@@ -532,12 +533,6 @@ class Library:
         recheck(self.files, self.clock().timestamp(), LATEST)
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
-
-    @property
-    def block(self) -> int | None:
-        """In which block numbers are given here; None if none was given yet."""
-        mark = sequence.high_water(self.files)
-        return None if mark is None else block_of(mark)
 
     def allocate(self, count: int, view: View) -> int:
         """Reserve seqs, durably; return the first. Never one given before, even if its line is gone."""

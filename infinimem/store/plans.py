@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from infinimem import law, tokens
-from infinimem.grounding.sentences import is_repetition, unsupported
+from infinimem.grounding.sentences import is_repetition, source_of, unsupported
 from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Derived, Move, NewEntry, Plan, Reason, Receipt, ReceiptRow
+from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Reason, Receipt, ReceiptRow
 from infinimem.store.commit import FileChange, Moves
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
@@ -127,11 +127,8 @@ def _current(plan: Plan, base: View, now: View) -> Plan:
     if not left:
         return plan
     note = f"left out, moved or deleted meanwhile: {format_seqs(left)}"
-    return replace(
-        plan,
-        moves=tuple(move for move in plan.moves if move.seq not in left),
-        notes=(*plan.notes, note),
-    )
+    moves = tuple(move for move in plan.moves if move.seq not in left)
+    return replace(plan, moves=moves, notes=(*plan.notes, note))
 
 
 def _overtaken(plan: Plan, base: View, now: View) -> tuple[Reason, ...]:
@@ -162,7 +159,7 @@ def receipt_and_changes(
 ) -> tuple[Receipt, list[FileChange]]:
     """Return the receipt, begun with `head`, and the files that change, that of the receipt last."""
     old = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in done.documents}
-    signs = head.op in ("stamp", "edit")  # where the lines stand
+    signs = head.op in ("stamp", "undate", "edit")  # where the lines stand
     changes, files = [], []
     for doc_id, new in done.documents.items():
         moves = Moves() if signs else Moves.between(old[doc_id], new)
@@ -184,8 +181,7 @@ def receipt_and_changes(
             for doc_id in sorted(old)
             for row in reverse_diff(doc_id, old[doc_id], done.documents[doc_id], done.removed)
         ]
-    data = format_receipt(receipt, way)
-    return receipt, [*changes, FileChange(f"{receipt.id}.md", None, data)]
+    return receipt, [*changes, FileChange(f"{receipt.id}.md", None, format_receipt(receipt, way))]
 
 
 def violations(view: View, done: Rendered) -> list[Reason]:
@@ -325,9 +321,7 @@ class _PlanRenderer:
             seq,
             one_line(clean_text(add.text)),
             time=time,
-            source=min(
-                (entry.source for entry in origins), key=SOURCES.index, default="tool"
-            ),  # least trusted
+            source=source_of(add.text, origins),
             origin=tuple(sorted(add.origin)),
             fields=fields,
             with_block_id=self._view.settings.block_ids,
@@ -389,8 +383,7 @@ class _PlanRenderer:
                 self._documents[doc_id] = headed(document, {"id": INBOX})
             elif doc_id == CURRENT:
                 epoch = self._view.epoch + (plan.op == "consolidate")
-                changes = {"id": CURRENT, "current_epoch": str(epoch)}
-                self._documents[doc_id] = headed(document, changes)
+                self._documents[doc_id] = headed(document, {"id": CURRENT, "current_epoch": str(epoch)})
             elif doc_id.startswith(TOPICS):
                 item = derived.get(doc_id) or Derived(doc_id, "", ())
                 self._documents[doc_id] = self._topic(document, item, plan.op)

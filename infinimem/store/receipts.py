@@ -16,7 +16,7 @@ from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs, parse_entry
-from infinimem.model import Receipt, ReceiptRow, Usage
+from infinimem.model import Entry, Receipt, ReceiptRow, Usage
 from infinimem.store.files import digest
 from infinimem.store.line_map import Reverse, parse_reverse, parts
 from infinimem.store.spec import JOURNAL, block_of
@@ -225,6 +225,11 @@ def parse_receipt(document: Document) -> Receipt:
         high=whole(header.get("high")) or 0,
         suffix=suffix,
     )
+
+
+def quoted(receipt: Receipt) -> Mapping[int, Entry]:
+    """Return the lines that it quotes, by seq, each as it was first of all."""
+    return {entry.seq: entry for line in reversed(receipt.quoted) if (entry := parse_entry(line))}
 
 
 def reverse_diffs(document: Document) -> tuple[Reverse, ...]:

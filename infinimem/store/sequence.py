@@ -39,10 +39,7 @@ from infinimem.store.view import View, whole
 MARK, GIVEN = ".infinimem/seq", ".infinimem/seq.given"
 BLOCK = 64
 BLOCKS = range(10**5, 10**6)
-"""Blocks of copies: of twelve digits, so that nobody takes them for a line's place, and of so many that no
-two copies will draw one."""
-ANYWHERE = "-"
-"""In place of an owner: whoever has the folder goes on, one at a time (a fleet's library, a rehearsal)."""
+"""Blocks of copies: their seqs have twelve digits, so that nobody takes one for a line's place."""
 WIDTH = 63
 """Bytes of the hint: it is written over, for cutting a file first costs as much as a sync."""
 INTENT = ".infinimem/append"
@@ -52,9 +49,12 @@ _DONE = b"-\n"
 
 
 def high_water(files: Files) -> int | None:
-    """Return the durable mark; None if the machine state is lost or garbled, or is that of another place."""
+    """Return the durable mark; None if the machine state is lost or garbled, or is that of another place.
+
+    A mark that names nobody (an earlier version's, a fleet's, a rehearsal's) is of whoever has the folder.
+    """
     mark, _, whose = (files.read(MARK) or b"").decode("ascii", "replace").strip().partition(" ")
-    return whole(mark) if whose == ANYWHERE or is_here(files, whose) else None
+    return whole(mark) if not whose or is_here(files, whose) else None
 
 
 def begin(files: Files, mark: int) -> None:
@@ -95,7 +95,7 @@ def allocate(files: Files, count: int, view: View) -> int:
     # Without a name for this boot nothing tells whether the hint outlived it.
     highest = given if given is not None and boot and during == boot else mark
     if mark is None or highest is None:
-        highest = SIZE * secrets.choice(BLOCKS) if _is_copy(files, view) else 0
+        highest = SIZE * _draw(block_of(view.max_seq)) if _is_copy(files, view) else 0
     block = block_of(highest)
     first = max(highest, view.lines.highest(block)) + 1
     end = first + count - 1
@@ -106,6 +106,13 @@ def allocate(files: Files, count: int, view: View) -> int:
         begin(files, end + (BLOCK if boot else 0))
     _hint(files, end)
     return first
+
+
+def _draw(above: int) -> int:
+    """Return a block above those that are in use, so that the order of seqs stays that of recording, and far
+    enough somewhere that no two copies will draw one."""
+    first = max(above + 1, BLOCKS.start)
+    return first + secrets.randbelow((BLOCKS.stop - first) // 10 or 1)
 
 
 def _is_copy(files: Files, view: View) -> bool:

@@ -28,12 +28,13 @@ from stat import S_ISDIR, S_ISREG
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from weakref import ref
+from zlib import crc32
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
-from infinimem.markdown.signature import format_seqs
+from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import AGAIN, KINDS, TRIES, Unanswered, Usage
 from infinimem.spec import StrategySpec
 from infinimem.store.files import LOCK_TIMEOUT, MAX_OWNED, STAGED, Files
@@ -48,7 +49,7 @@ DRAWN, REFUSED = "drawn", "refused"
 LISTED = 20
 
 _SCHEMA = """
-CREATE TABLE meta (id TEXT, owner TEXT, changes INTEGER, lines INTEGER);
+CREATE TABLE meta (id TEXT, place TEXT, inode INTEGER, changes INTEGER, lines INTEGER);
 CREATE TABLE turn (n INTEGER PRIMARY KEY, list TEXT, seq INTEGER, UNIQUE (list, seq));
 CREATE TABLE unanswered (strategy TEXT, seq INTEGER, kind TEXT, model TEXT, tries INTEGER,
     PRIMARY KEY (strategy, seq));
@@ -202,12 +203,13 @@ def _connect(files: Files, stamp: Stamp | None = None) -> sqlite3.Connection:
     with _errors(files, "read"):
         tables = _connected(f"file:{path}?mode={mode}")
         is_ours = tables.execute(_SHAPE).fetchall() == _shape()
-        rows = tables.execute("SELECT owner FROM meta").fetchall() if is_ours else []
+        rows = tables.execute("SELECT place, inode FROM meta").fetchall() if is_ours else []
         if len(rows) != 1 or tables.execute("PRAGMA journal_mode").fetchone() != ("delete",):
             raise _Unusable(f"{PATH} is none of this version, and is made anew")
         if stamp is None and tables.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             raise _Unusable(f"{PATH} is damaged, and is made anew")
-        if stamp is not None and not is_here(files, rows[0][0]):
+        ((place, inode),) = rows
+        if stamp is not None and inode != stamp.inode and place != _place(files):
             raise _Unusable(f"{PATH} was copied from elsewhere, and is made anew")
     return tables
 
@@ -228,26 +230,31 @@ def _shape() -> list[Any]:
 def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
-    tables.execute("INSERT INTO meta VALUES (?, '', 0, 0)", (os.urandom(16).hex(),))
+    tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
+    _take_over(files, tables)
     tables.execute("COMMIT")
     return State(files, stamp, tables, False)
 
 
-def owner(files: Files) -> str:
-    """Return whose machine state this is: machine, path, and the folder as it may be moved."""
-    info = files.lstat(FOLDER)
-    return f"{_place(files.root, user_folder('data'))}:{info.st_ino if info else 0}"
+def _place(files: Files) -> str:
+    """Return a name for this machine and the path; no words, for those may have to be forgotten."""
+    return _hashed(files.root, user_folder("data"))
 
 
 @lru_cache(maxsize=64)
-def _place(root: Path, _: Path | None) -> str:
-    names = (sha256(os.fsencode(one)).hexdigest()[:16] for one in (machine(), os.path.realpath(root)))
-    return ":".join(names)  # no words, for those may have to be forgotten
+def _hashed(root: Path, _: Path | None) -> str:
+    return sha256(os.fsencode(f"{machine()}:{os.path.realpath(root)}")).hexdigest()
+
+
+def owner(files: Files) -> str:
+    """Return whose the machine state is: a place, and a folder that may be moved."""
+    folder = files.lstat(FOLDER)
+    return f"{_place(files)}:{folder.st_ino if folder else 0}"
 
 
 def is_here(files: Files, whose: str) -> bool:
-    """Return whether two of the three agree: who moved the folder, or another user; not who copied it."""
-    return sum(map(str.__eq__, whose.split(":"), owner(files).split(":"))) > 1
+    """Return whether it is that of this place, or of this folder; a copy has neither."""
+    return any(map(str.__eq__, whose.split(":"), owner(files).split(":")))
 
 
 def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
@@ -263,16 +270,20 @@ def _write(files: Files, act: Callable[[sqlite3.Connection], object]) -> None:
 
 
 def _make(files: Files, state: State) -> None:
-    """Write what is in memory to a file that is whole before it has its name."""
+    """Write what is in memory to a file that is whole before it has its name; drop the lists it replaces."""
     staged = f"{FOLDER}/{STAGED}"
-    _claim(files, state.connection)
+    files.stage(staged, b"", durable=False)
+    info = files.lstat(staged)
+    _claim(files, state.connection, info.st_ino if info else 0)
     files.stage(staged, state.connection.serialize(), durable=False)
     clear(files)
     files.rename(staged, PATH)
+    for path in _older(files):
+        files.remove(path, durable=False)
 
 
-def _claim(files: Files, tables: sqlite3.Connection) -> None:
-    tables.execute("UPDATE meta SET owner = ?", (owner(files),))
+def _claim(files: Files, tables: sqlite3.Connection, inode: int) -> None:
+    tables.execute("UPDATE meta SET place = ?, inode = ?", (_place(files), inode))
 
 
 def clear(files: Files) -> None:
@@ -290,7 +301,7 @@ def check(files: Files, claim: bool = False) -> None:
         try:
             with closing(_connect(files)) as tables, _errors(files, "write"):
                 if claim:
-                    _claim(files, tables)
+                    _claim(files, tables, stamp.inode)
             return
         except _Unusable as error:
             log.info("%s: %s", files.root, error)
@@ -298,12 +309,12 @@ def check(files: Files, claim: bool = False) -> None:
 
 
 def compact(files: Files) -> None:
-    """Leave nothing in the file of what was deleted from it."""
+    """Leave nothing in the file of what was deleted from it; it replaces lists of earlier versions first."""
     state = _open(files)
     if state.on_disk:
         state.query("VACUUM")
     else:
-        clear(files)
+        _make(files, state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,20 +410,27 @@ def note(
             tables.execute("UPDATE meta SET id = ?", (os.urandom(16).hex(),))
         for name, seqs in lists.items():
             row = tables.execute("SELECT 1 FROM turn WHERE list = ? LIMIT 1", (name,)).fetchone()
-            seqs = seqs | begin() if seqs and not row and name != REFUSED else seqs
-            rows = ((name, seq) for seq in sorted(seqs))
-            tables.executemany("INSERT OR IGNORE INTO turn (list, seq) VALUES (?, ?)", rows)
-        named = model.encode("utf-8", "replace").decode()
-        tables.executemany(
-            "INSERT INTO unanswered VALUES (?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET kind = excluded.kind,"
-            " tries = iif(model = excluded.model, tries + 1, 1), model = excluded.model",
-            ((strategy, seq, kind, named) for seq, kind in unanswered.items()),
-        )
-        tables.execute("DELETE FROM unanswered WHERE kind = ?", (AGAIN,))
+            _add(tables, name, seqs | begin() if seqs and not row and name != REFUSED else seqs)
+        _add_unanswered(tables, strategy, unanswered, model)
         _add_seen(tables, seen)
 
     if emptied or reopened or unanswered or seen or any(lists.values()):
         _write(files, act)
+
+
+def _add(tables: sqlite3.Connection, name: str, seqs: Iterable[int]) -> None:
+    rows = ((name, seq) for seq in sorted(seqs))
+    tables.executemany("INSERT OR IGNORE INTO turn (list, seq) VALUES (?, ?)", rows)
+
+
+def _add_unanswered(tables: sqlite3.Connection, strategy: str, kinds: Mapping[int, str], model: str) -> None:
+    model = model.encode("utf-8", "replace").decode()
+    tables.executemany(
+        "INSERT INTO unanswered VALUES (?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET kind = excluded.kind,"
+        " tries = iif(model = excluded.model, tries + 1, 1), model = excluded.model",
+        ((strategy, seq, kind, model) for seq, kind in kinds.items()),
+    )
+    tables.execute("DELETE FROM unanswered WHERE kind = ?", (AGAIN,))
 
 
 def newly_unanswered(
@@ -444,14 +462,17 @@ def usage_by_day(files: Files) -> Mapping[str, Usage]:
 
 def note_usage(files: Files, day: str, usage: Usage) -> None:
     """Add to a day (ISO 8601, UTC), taking the lock; nothing without tokens."""
-    sql = (
-        "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
-        " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out"
-    )
     if usage.tokens_in or usage.tokens_out:
         with files.exclusive():
-            values = (day, usage.calls, usage.tokens_in, usage.tokens_out)
-            _write(files, lambda tables: tables.execute(sql, values))
+            _write(files, lambda tables: _add_usage(tables, day, usage))
+
+
+def _add_usage(tables: sqlite3.Connection, day: str, usage: Usage) -> None:
+    tables.execute(
+        "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
+        " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out",
+        (day, usage.calls, usage.tokens_in, usage.tokens_out),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,3 +526,37 @@ def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
+
+
+# ── the lists of earlier versions ───────────────────────────────────────────────────────────────
+
+
+def _older(files: Files) -> list[str]:
+    kept = (DRAWN, REFUSED, "unanswered", "usage", "seen")
+    return [f"{FOLDER}/{name}" for name in files.names(FOLDER) if name.partition("-")[0] in kept]
+
+
+def _take_over(files: Files, tables: sqlite3.Connection) -> None:
+    """Read them; a torn row does not count."""
+    for path in _older(files):
+        name = path.rpartition("/")[2]
+        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
+            with suppress(ValueError, TypeError, OverflowError):
+                _take_row(tables, name, row)
+
+
+def _take_row(tables: sqlite3.Connection, name: str, row: bytes) -> None:
+    kind, _, strategy = name.partition("-")
+    if kind == "seen":
+        checksum, _, rest = row.partition(b"\t")
+        seq, doc_id, line = _text(rest).split("\t", 2)
+        if checksum == b"%08x" % crc32(rest):
+            _add_seen(tables, {int(seq): None if doc_id == "-" else SeenLine(doc_id, line)})
+    elif kind == "usage":
+        day, calls, tokens_in, tokens_out = row.decode("ascii").split(" ")
+        _add_usage(tables, day, Usage(int(calls), int(tokens_in), int(tokens_out)))
+    elif row.endswith(b";") and kind == "unanswered":
+        seqs, failure, model = row[:-1].decode("ascii").split(" ")
+        _add_unanswered(tables, strategy, dict.fromkeys(parse_seqs(seqs), failure), unquote(model))
+    elif row.endswith(b";"):
+        _add(tables, name, parse_seqs(row[:-1].decode("ascii")))

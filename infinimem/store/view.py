@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
 from types import MappingProxyType
@@ -129,7 +129,7 @@ class View:
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
-        own: the block in which seqs are given here; None counts all of them as given here.
+        own: the block in which seqs are given here; None where none was given yet.
         spec: the strategy that looks, and sees no sibling's documents; None takes that of the settings.
     """
 
@@ -460,6 +460,11 @@ def _row(view: View, doc_id: str) -> CatalogRow:
     count = tokens.count(document.body) if size is None else size
     summary = document.summary or next((head.title for head in document.headings if head.title), "")
     return CatalogRow(doc_id, document.title, summary, count, len(document.entries), archived)
+
+
+def without(entry: Entry, key: str) -> Entry:
+    """Return a line without a field of its signature."""
+    return replace(entry, fields={name: value for name, value in entry.fields.items() if name != key})
 
 
 # ── the lines of some sources, or of one project ────────────────────────────────────────────────

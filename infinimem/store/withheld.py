@@ -1,6 +1,7 @@
-"""What waits for people: archivings that need approval.
+"""What waits for people: archivings that need approval, and replies of a model that were refused.
 
-    .infinimem/withheld/0007.json    what receipt 7 did not do; the lines stay live meanwhile
+    .infinimem/withheld/0007.json             what receipt 7 did not do; the lines stay live meanwhile
+    .infinimem/rejected/000123-extract.txt    a reply; the newest hundred stay, and no tool reads them
 
 Of the lines a checksum is kept, which tells whether they were edited since, and no word.
 """
@@ -9,17 +10,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from infinimem.model import Located, Move, Withheld
+from infinimem.errors import LibraryError
+from infinimem.markdown.characters import one_line
+from infinimem.model import Located, Move, RejectedReply, Withheld
 from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.view import whole
 
-FOLDER = ".infinimem/withheld"
+FOLDER, REJECTED = ".infinimem/withheld", ".infinimem/rejected"
 ASKED = frozenset({"PROTECTED", "TOO_MANY"})
 """Reasons that a person may overrule; the others say that a proposal is wrong."""
+KEPT = 100
+MAX_BYTES = 64 * 1024
+"""Of one reply; of a longer one the beginning is kept."""
 
 Lookup = Callable[[int], Located | None]
 
@@ -94,3 +102,23 @@ def _path(receipt: int) -> str:
 
 def _write(files: Files, receipt: int, rows: Sequence[Mapping[str, Any]]) -> None:
     files.replace(_path(receipt), json.dumps(rows, indent=1).encode())
+
+
+def keep_replies(files: Files, replies: Iterable[RejectedReply], when: str) -> None:
+    """Write each refused reply into a file of its own, and drop the oldest beyond a hundred, under the lock.
+
+    Nothing is synced, and a disk that refuses stops nothing. The files name the time, `when`.
+    """
+    kept = [*replies]
+    with suppress(LibraryError):
+        numbers = ((whole(name.partition("-")[0]), name) for name in files.names(REJECTED)) if kept else ()
+        there = sorted((at, name) for at, name in numbers if at is not None)
+        for number, reply in enumerate(kept, there[-1][0] + 1 if there else 1):
+            task = re.sub("[^a-zA-Z0-9_]", "", reply.task)[:40] or "reply"
+            there.append((number, f"{number:06d}-{task}.txt"))
+            reasons = "".join(f"reason: {one_line(reason)[:500]}\n" for reason in reply.reasons[:100])
+            text = f"time: {when}\ntask: {one_line(reply.task)}\n{reasons}\n{reply.text[:MAX_BYTES]}\n"
+            data = text.encode("utf-8", "backslashreplace")[:MAX_BYTES]
+            files.stage(f"{REJECTED}/{there[-1][1]}", data, durable=False)
+        for _, name in there[:-KEPT]:
+            files.remove(f"{REJECTED}/{name}", durable=False)

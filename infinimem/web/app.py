@@ -42,6 +42,7 @@ PAGES: Mapping[str, Handler] = {
     "/review": pages.review,
     "/forget": pages.forgetting,
     "/conversations": pages.conversations,
+    "/map": pages.graph,
 }
 FORMS: Mapping[str, Handler] = {
     "/ask": pages.ask,

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from hashlib import sha256
-from itertools import groupby
+from itertools import combinations, groupby, islice
+from math import cos, pi, sin
 from typing import Any
 
 from infinimem import results
@@ -22,6 +23,7 @@ from infinimem.store.plans import topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View, archive_of
+from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools import Toolbox
 from infinimem.tools.tool import numbered
@@ -40,6 +42,8 @@ SCOPES = {
 }
 FACETS = ("source", "speaker", "year", "document")
 ROWS = 300  # lines of a receipt that are shown
+NODES, LINKS = 40, 120  # of a map, at most: those with most in common
+WIDTH, RADIUS = 900, 270  # of its drawing, in its own units
 
 
 def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -49,15 +53,17 @@ def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def home(asked: Asked) -> Page:
-    """Show topics as cards, what changed lately with the facts themselves, what waits."""
+def home(asked: Asked) -> Page | Moved:
+    """Show topics as cards, what changed lately with the facts, what waits; of the past its topics."""
+    if moment := asked.query.get("as-of", "").strip():
+        return Moved("/topics", {"as-of": moment})
     memory, view = asked.memory, asked.memory.view
     status, records = memory.status(), recorded(view)
     days = {doc_id: site.newest_day(view, doc_id) for doc_id in view.ids() if doc_id != CURRENT}
     latest = records.latest(LATELY)[::-1]
     week = (memory.library.clock() - timedelta(days=7)).isoformat()
     some = [one for one in latest if one.time >= week]
-    changes = ((one, [*_changes(one, records, moved=False)][:LATELY]) for one in some or latest[:1])
+    changes = ((one, [*islice(_changes(one, records, moved=False), LATELY)]) for one in some or latest[:1])
     shown = {
         "cards": [site.card(view, one) for one in sorted(days, key=days.__getitem__, reverse=True)[:CARDS]],
         "receipts": [(one, site.did(one), rows) for one, rows in changes],
@@ -203,12 +209,11 @@ def receipt(asked: Asked) -> Page:
     view = asked.memory.view
     records = recorded(view)
     one = named(records.receipts, asked.path["name"])
-    changes = list(_changes(one, records))
     shown = {
         "receipt": one,
         "summary": site.did(one),
-        "changes": changes[:ROWS],
-        "left_out": len(changes) - ROWS,
+        "changes": list(islice(_changes(one, records), ROWS)),
+        "left_out": len(one.rows) - ROWS,
         "undo": undoing(asked, one),
     }
     return Page("receipt.html", results.receipt_json(one) or {}, shown)
@@ -219,8 +224,10 @@ def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
     every = recorded(asked.memory.view).receipts
     by = undone_by(every).get(one.label, "")
     can = asked.site.forms and not (asked.moment or by or one.op in (FORGET, RENAME))
-    later = [other.id for other in dependents_of(one, every)] if can else []
-    return {"receipt": one.label, "by": by, "can": can, "later": later}
+    goes = [*(dependents_of(one, every) if can else ()), one]
+    together = " ".join(other.label for other in goes[:-1])
+    facts = len({row.seq for each in goes for row in each.rows})
+    return {"receipt": one.label, "by": by, "can": can, "together": together, "goes": goes, "facts": facts}
 
 
 def _changes(one: Receipt, records: Lineage, moved: bool = True) -> Iterator[dict[str, Any]]:
@@ -260,11 +267,71 @@ def conversations(asked: Asked) -> Page:
     return Page("conversations.html", found, {**shown, "sessions": rows})
 
 
+def graph(asked: Asked) -> Page:
+    """Draw what belongs together: the links that the strategy keeps, else topics by names that they share."""
+    memory = asked.memory
+    if isinstance(memory.strategy, Linked):
+        about = asked.query.get("about") or None
+        data = memory.strategy.graph(memory.view, about, 2).data
+    else:
+        data = _topics(memory.view)
+    places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}
+    lines = [{**link, "ends": [places[link["from"]], places[link["to"]]]} for link in data["links"]]
+    names = {node["id"]: node["label"] for node in data["nodes"]}
+    tied = {end for link in data["links"] for end in (link["from"], link["to"])}
+    drawing = {"places": places, "lines": lines, "width": WIDTH, "height": 2 * RADIUS + 120}
+    shares = not isinstance(memory.strategy, Linked)
+    return Page("map.html", data, {**drawing, "names": names, "tied": tied, "shares": shares})
+
+
+def _topics(view: View) -> dict[str, Any]:
+    """Return topics and the names that two of them share, in the shape of the command `graph`."""
+    found = view.derived(topic_names)
+    most = max(2, len(found) // 2)
+    sharing: dict[str, list[str]] = {}
+    for doc_id, topic in sorted(found.items()):
+        for name in topic.names:
+            sharing.setdefault(name, []).append(doc_id)
+    shared: dict[tuple[str, str], list[str]] = {}
+    for name, topics in sorted(sharing.items()):
+        if 2 <= len(topics) <= most:
+            for pair in combinations(topics[:NODES], 2):
+                shared.setdefault(pair, []).append(name)
+    best = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:LINKS]
+    ids = list(dict.fromkeys(doc_id for pair, _ in best for doc_id in pair))[:NODES]
+    ids += [doc_id for doc_id in sorted(found) if doc_id not in ids][: NODES - len(ids)]
+    nodes = [
+        {"id": one, "label": view.row(one).title or one, "visible": True, "hop": 0} for one in sorted(ids)
+    ]
+    links = [
+        {"from": pair[0], "to": pair[1], "type": ", ".join(names), "weight": len(names)}
+        for pair, names in best
+        if set(pair) <= set(ids)
+    ]
+    return {"root": "", "nodes": nodes, "links": links}
+
+
+def _place(at: int, count: int) -> dict[str, Any]:
+    """Place a node on a circle, with the label on the outside."""
+    angle = 2 * pi * at / max(count, 1) - pi / 2
+    x, y = cos(angle), sin(angle)
+    return {
+        "x": round(WIDTH / 2 + RADIUS * x, 1),
+        "y": round(RADIUS + 60 + RADIUS * y, 1),
+        "tx": round(WIDTH / 2 + (RADIUS + 12) * x, 1),
+        "ty": round(RADIUS + 64 + (RADIUS + 12) * y, 1),
+        "anchor": "start" if x > 0.1 else "end" if x < -0.1 else "middle",
+    }
+
+
 def undo(asked: Asked) -> Moved:
     """Take a receipt back; then show the document that it was seen on, or else the receipt of that."""
     if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
         raise UsageError("say which receipt: its name")
-    done = asked.memory.undo(name, "together" in asked.form)[-1]
+    together = asked.form.get("together", "")
+    if together and together != undoing(asked, named(asked.memory.receipts(), name))["together"]:
+        raise LibraryError("others lean on that receipt now: look at its page again")
+    done = asked.memory.undo(name, bool(together))[0]  # of several the one that leans on no other
     doc_id = asked.form.get("doc", "")
     if doc_id in asked.memory.view:
         return Moved(f"/doc/{doc_id}", {"did": done.label})
@@ -296,28 +363,24 @@ def decide(asked: Asked) -> Moved:
     return Moved("/review")
 
 
-def forgetting(asked: Asked) -> Page:
+def forgetting(asked: Asked, said: str = "") -> Page:
     """Show what would be forgotten with a line, exactly."""
-    return _preview(asked, asked.query.get("seq", ""))
-
-
-def forget(asked: Asked) -> Page:
-    """Forget what was shown, if the words are typed and the same would still go."""
-    name = asked.form.get("seq", "")
-    preview = _preview(asked, name)
-    if asked.form.get("shown") != preview.shown["digest"]:
-        return _preview(asked, name, "Something changed meanwhile: this is what would go now.")
-    if asked.form.get("typed", "").strip() != preview.shown["words"]:
-        return _preview(asked, name, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
-    done = asked.memory.forget([site.seq_of(name)])
-    return Page("forgotten.html", results.forgotten_json(done), {"done": done})
-
-
-def _preview(asked: Asked, name: str, said: str = "") -> Page:
+    name = (asked.form or asked.query).get("seq", "")
     going = asked.memory.forget([site.seq_of(name)], dry_run=True)
     digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
     shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
     return Page("forgetting.html", results.forgotten_json(going, planned=True), shown)
+
+
+def forget(asked: Asked) -> Page:
+    """Forget what was shown, if the words are typed and the same would still go."""
+    preview = forgetting(asked)
+    if asked.form.get("shown") != preview.shown["digest"]:
+        return forgetting(asked, "Something changed meanwhile: this is what would go now.")
+    if asked.form.get("typed", "").strip() != preview.shown["words"]:
+        return forgetting(asked, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
+    done = asked.memory.forget([int(preview.shown["seq"])])
+    return Page("forgotten.html", results.forgotten_json(done), {"done": done})
 
 
 def asking(asked: Asked) -> Page:

@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from infinimem.reader import Reader
 
 UNSORTED = "Not sorted into topics yet"
-NEEDS_LIBRARY = ("timeline", "review", "conversations")
-"""Pages that have nothing to show of a folder of notes."""
-
 OF_A_MOMENT = ("/topics", "/doc/", "/fact/", "/search", "/timeline", "/conversations")
 """Pages that show the library as it stood: a link to one of them from a page of the past stays there."""
 
@@ -84,10 +81,10 @@ class Site:
 
     @property
     def menu(self) -> list[tuple[str, str]]:
-        pages = ("topics", "ask", "timeline", "review", "conversations")
+        pages = ("topics", "ask", "timeline", "review", "conversations", "map")
         initialised = self.memory.library.initialised
         names = {} if initialised else {"topics": "Notes"}
-        left = () if initialised else NEEDS_LIBRARY
+        left = () if initialised else ("timeline", "review", "conversations", "map")  # notes fill none
         return [(f"/{name}", names.get(name, name.capitalize())) for name in pages if name not in left]
 
     @property
@@ -128,7 +125,8 @@ class Site:
             loader=PackageLoader("infinimem.web"),
             autoescape=True,
             undefined=StrictUndefined,
-            finalize=_shown,
+            # text of anyone's cannot hide or turn what stands around it
+            finalize=lambda value: visible(value, turned=False) if type(value) is str else value,
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
@@ -156,10 +154,6 @@ class Asked:
     def is_live(self) -> bool:
         return not (self.form or self.moment)
 
-    @property
-    def now(self) -> str:
-        return self._with({"as-of": ""})
-
     def narrowed(self, name: str, value: str) -> str:
         """Return the address with one facet set, or freed if it is set so; without a name all are freed."""
         if not name:
@@ -181,7 +175,8 @@ class Asked:
 
     @property
     def moment(self) -> str:
-        return self.query.get("as-of", "").strip()
+        is_past = self.address.startswith((*OF_A_MOMENT, "/ask"))
+        return self.query.get("as-of", "").strip() if is_past else ""
 
     @property
     def start(self) -> int:
@@ -205,11 +200,6 @@ def served(path: str, anchor: str, query: Mapping[str, object]) -> str:
     """Return a link within the server: ids are quoted, so that none leaves it."""
     asked = urlencode({name: value for name, value in query.items() if value != ""})
     return quote(path) + (f"?{asked}" if asked else "") + (f"#{quote(anchor)}" if anchor else "")
-
-
-def _shown(value: Any) -> Any:
-    """Put out a value of a template: text of anyone's cannot hide or turn what stands around it."""
-    return visible(value, turned=False) if type(value) is str else value
 
 
 def titled(view: View, doc_id: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cli_runner import Shell
 from scripted import keeping
 
 from infinimem import Memory, Turn, open_memory
@@ -99,8 +100,92 @@ def test_what_was_done_by_hand_is_taken_in_and_can_be_taken_back(
         )
         assert sum(f"origin={origin}+{seq}>" in text for text in signed) == (hand != "pasted")
     assert memory.view.uncited() == ()
-    for expected in (mine, signed)[: 1 if hand.startswith("pasted") else 2] if new else ():
+    back = untouched if hand == "edited" else mine  # never does a signature stand before other words
+    for expected in (back, signed)[: 1 if hand.startswith("pasted") else 2] if new else ():
         memory.undo(memory.receipts()[-1].id)
         assert [path.read_text() for path in paths] == expected
     memory.consolidate()
     assert hand == "broken" or [one for one in memory.doctor() if one.level == "error"] == []
+
+
+TEA = r"(?m)^- <seq=2,source=(\w+),.*> (.*)$"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """A library with the fact 2, sorted, whose word a person changed in the file since."""
+    shell = Shell(tmp_path, monkeypatch)
+    for words in (["init"], ["add", "My favourite tea is sencha."], ["consolidate"]):
+        assert shell(*words).code == 0
+    correct(shell, "sencha", "oolong")
+    return shell
+
+
+def correct(shell: Shell, old: str, new: str) -> None:
+    (path,) = (shell.library / "topics").glob("*.md")
+    path.write_text(path.read_text().replace(f"tea is {old}", f"tea is {new}"))
+
+
+def tea(shell: Shell) -> tuple[str, str]:
+    """Whose words line 2 is, and how it reads, wherever it stands."""
+    paths = [*(shell.library / "topics").glob("*.md"), shell.library / "CURRENT.md"]
+    (found,) = (match for path in paths for match in re.findall(TEA, path.read_text()))
+    return found
+
+
+def test_an_edit_is_told_and_undone_word_for_word(shell: Shell) -> None:
+    """`consolidate` says that it noted an edit, `undo` brings the words of before back, `diff` tells it."""
+    said = shell("consolidate").err
+    assert said.startswith("1 line changed by hand, as noted in journal/0002-stamp-")
+    assert said.count("\n") == 1
+    assert tea(shell) == ("human", "My favourite tea is oolong.")
+    assert shell("undo").code == 0
+    assert tea(shell) == ("user", "My favourite tea is sencha.")
+    told = shell("diff").out
+    assert "oolong" in told
+    assert "sencha" in told
+    assert shell("consolidate").err == "nothing waits, there was nothing to do\n"
+    assert shell("undo").code == 0
+    assert tea(shell) == ("human", "My favourite tea is oolong.")
+    correct(shell, "oolong", "rooibos")
+    assert shell("consolidate").code == 0
+    assert shell("undo").code == 0
+    assert tea(shell) == ("human", "My favourite tea is oolong."), "an edit of an edit, likewise"
+
+
+def test_an_edit_that_undo_finds_is_noted_first(shell: Shell) -> None:
+    """A line goes back as it reads by now, and is a person's own, though nobody had noted the edit."""
+    assert shell("undo", "1").code == 0
+    assert tea(shell) == ("human", "My favourite tea is oolong.")
+
+
+@pytest.mark.parametrize("pasted", [True, False])
+def test_an_edit_is_not_undone_where_its_line_would_stand_nowhere_or_twice(
+    shell: Shell, pasted: bool
+) -> None:
+    """Undo of an edit whose line was pasted as well, or taken away since, is refused and writes nothing."""
+    (path,) = (shell.library / "topics").glob("*.md")
+    edited = path.read_text()
+    if pasted:
+        path.write_text(edited + line(edited, "oolong").replace("oolong", "rooibos"))
+    assert shell("consolidate").code == 0
+    if not pasted:
+        path.write_text(re.sub(TEA, "Tea.", path.read_text()))
+    left = path.read_text()
+    shell("undo", "2").failed(1, "line 2 would stand nowhere, or twice" if pasted else "cannot be undone")
+    assert path.read_text() == left
+
+
+def test_undo_of_a_pin_keeps_what_was_typed_since(shell: Shell) -> None:
+    assert shell("add", "My bike is red.").code == 0
+    memory = open_memory(shell.library, model="offline")
+    (seq,) = (place.seq for place in memory.view.buffer.entries)
+    memory.pin(seq)
+    path = shell.library / "CURRENT.md"
+    path.write_text(path.read_text().replace("is red", "is gold"))
+    assert "changed the same later" in shell("undo").err
+    assert "My bike is gold." in path.read_text()
+
+
+def test_a_time_before_all_times_is_the_beginning(shell: Shell) -> None:
+    assert shell("log", "--since", "9999y").out == shell("log", "--since", "2020-01-01").out != ""

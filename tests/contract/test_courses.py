@@ -101,6 +101,22 @@ def test_tools_page_and_take_one_speakers_lines(memory: Memory) -> None:
     assert "Sand the lantern" not in str(memory.tools.search("lantern frame", by="user", full=True))
 
 
+@pytest.mark.parametrize(("more", "sources"), [({"by": "AI"}, {"AI"}), ({"offset": 100}, set[str]())])
+def test_an_answerers_search_takes_one_speakers_lines_alone_and_pages(
+    memory: Memory, tmp_path: Path, more: dict[str, Any], sources: set[str]
+) -> None:
+    shown: list[dict[str, str]] = []
+
+    def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
+        lines = (line for rows in variables["evidence"] for line in rows["lines"] if "source" in line)
+        shown.append({line["id"]: line["source"] for line in lines})
+        call = {"name": "search", "arguments": {"query": "lantern frame", **more}}
+        return {"answer": "" if len(shown) == 1 else "None.", "cites": [], "calls": [call]}
+
+    open_memory(tmp_path / "notes", model=ScriptedLLM({"answer": answer})).ask("Who grows tomatoes?")
+    assert {shown[-1][name] for name in shown[-1].keys() - shown[0].keys()} == sources
+
+
 def test_an_answerer_asks_for_a_course_and_sees_again_what_it_needs(memory: Memory, tmp_path: Path) -> None:
     shown: list[str] = []
 

@@ -91,3 +91,42 @@ def test_sentences_are_not_cut_at_ordinals_and_abbreviations(shell: Shell, kept:
     assert shell("add", f"The first sentence: {filler[15:-1]}. {kept}.", "--time", SAID).code == 0
     lines = (shell.library / "CURRENT.md").read_text().split("\n")
     assert [line.split("> ", 1)[1] for line in lines if "We meet" in line] == [f"{kept}."]
+
+
+def test_doctor_takes_out_dates_that_an_older_version_derived(shell: Shell) -> None:
+    """`doctor --fix` takes a wrong derived `when` out with a receipt, never a model's or a person's."""
+    shell("init", ".")
+    texts = [
+        "We are moving to Kiel in July because Elif got a position",
+        "I had 3 interviews in a week",
+        "We moved to Kiel in July and we like it",
+    ]
+    for text in texts:
+        shell("add", text, "--time", SAID)
+    current = shell.library / "CURRENT.md"
+    wrong = ["when=2024-07", "when=2025-04-21/2025-04-27", "when=2024-07"]
+    rows = []
+    for row in current.read_text().split("\n"):
+        at = next((at for at, text in enumerate(texts) if text in row), None)
+        rows.append(row if at is None or "when=" in row else row.replace(">", f",{wrong[at]}>", 1))
+    bad = rows[-4:-1]
+    of_model = bad[0].replace("seq=2", "seq=902").replace("origin=1", "by=model,origin=1")
+    of_person = bad[0].replace("seq=2", "seq=903").replace("source=user", "source=human")
+    current.write_text("\n".join([*rows[:-1], of_model, of_person, ""]))
+    (shell.library / ".infinimem" / "state.db").unlink()  # as an older version left the lines
+    before = current.read_bytes()
+
+    found = [item for item in shell("doctor", "--json").json["findings"] if "when=" in item["what"]]
+    assert len(found) == 2
+    assert current.read_bytes() == before
+    assert shell("doctor", "--fix").code == 0
+    lines = current.read_text().split("\n")
+    assert [line for line in lines if "when=" in line] == [bad[2], of_model, of_person]
+    assert re.sub(r",when=[^,>]+", "", bad[0]) in lines
+    receipt = next((shell.library / "journal").glob("*-undate-*.md")).read_text()
+    assert bad[0] in receipt
+    assert bad[1] in receipt
+    assert not [item for item in shell("doctor", "--json").json["findings"] if "when=" in item["what"]]
+
+    assert shell("undo").code == 0
+    assert current.read_bytes() == before

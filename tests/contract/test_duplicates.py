@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import Shell
+from scripted import keeping
 
 from infinimem import Turn, open_memory
+from infinimem.testing import ScriptedLLM
 
 SYSTEMS = ("infini", "allmem", "recmem", "xmemory", "gam")
 
@@ -82,3 +85,22 @@ def test_a_question_about_a_month_finds_that_months_line(tmp_path: Path, system:
         assert "80 kg" in memory.ask(question).text
         hits = memory.tools.text("search", {"query": question})
         assert hits.count("The scale said") >= 2, hits
+
+
+def test_what_is_compared_is_shown_from_old_to_new(tmp_path: Path) -> None:
+    """Of facts of one day, in whatever order they came, the one that was said later stands lower."""
+    asked = list[list[str]]()
+
+    def outdate(variables: Any) -> Any:
+        facts = variables["groups"][0]["facts"]
+        asked.append([fact["text"] for fact in facts])
+        return {"superseded": [{"old": facts[0]["id"], "new": facts[-1]["id"]}]}
+
+    model = ScriptedLLM(keeping("topics/ports") | {"compare": outdate})
+    memory = open_memory(tmp_path / "m", model=model, create=True)
+    for text, hour in {"Redis listens on port 7002.": 15, "Redis listens on port 7001.": 9}.items():
+        memory.observe([Turn(text, session=text, time=f"2026-05-04T{hour:02}:00:00")])
+    memory.consolidate()
+    assert asked == [["Redis listens on port 7001", "Redis listens on port 7002"]]
+    live = [place.text for place in memory.view.entries()]
+    assert live == ["Redis listens on port 7002"]

@@ -11,7 +11,7 @@ from forget_library import holding
 
 from infinimem import Turn, open_memory
 from infinimem.llm.base import Reply, Task, Wrapper
-from infinimem.llm.openai_client import connect
+from infinimem.llm.connect import connect
 from infinimem.settings import ModelSettings
 from infinimem.user_folders import user_folder
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,19 @@ def test_a_line_becomes_a_tombstone_where_it_stood(shell: Shell) -> None:
     assert f"<!-- forgotten: {seqs[1]} -->\n" in path.read_text()
     assert shell("doctor").code == 0
     assert "Imogen" not in shell("search", "Imogen sapphires").out
+
+
+def test_a_tombstone_is_not_shown_and_not_found(shell: Shell) -> None:
+    """The comment in a forgotten line's place is an empty line for whoever reads, and no search's hit."""
+    said(shell, *FRIENDS)
+    path = topic(shell, "people", "People", "Imogen", "Rita", "Bruno")
+    path.write_text(path.read_text() + "\nProse of mine.\n")
+    shell("forget", "--match", "Imogen", "--yes")
+    assert "<!-- forgotten: " in path.read_text()
+    for command in ("search Rita --full", "search forgotten --scope all", "grep forgotten", "read people"):
+        assert "forgotten:" not in shell(*command.split()).out, command
+    assert open_memory(shell.library, model="offline").retrieve("forgotten").items == ()
+    assert "forgotten" in shell("blame", "people").out
 
 
 def test_a_name_is_reported_and_rename_changes_it_in_receipts_too(shell: Shell) -> None:
@@ -235,3 +249,40 @@ def test_a_file_of_the_memory_tool_is_renamed_whole(tmp_path: Path) -> None:
     assert done.now == "memories/a-friend.txt"
     assert (tmp_path / "m/memories/a-friend.txt.md").read_text() == text
     assert [one.path for one in done.left] == ["memories/a-friend.txt.md"], "its text is the model's"
+
+
+def imported(shell: Shell, *titles: str) -> None:
+    """Import a ChatGPT export with a conversation of each title, about its number."""
+    talks = []
+    for number, title in enumerate(titles):
+        said = {"content_type": "text", "parts": [f"My therapist number {number} is named Wilma{number}."]}
+        message = {"id": "a", "author": {"role": "user"}, "create_time": 1.7e9 + number, "content": said}
+        node = {"id": "a", "parent": None, "children": [], "message": message}
+        talk = {"id": f"c0ffee{number}", "title": title, "create_time": 1.7e9, "mapping": {"a": node}}
+        talks.append({**talk, "current_node": "a"})
+    path = shell.library.parent / "conversations.json"
+    path.write_text(json.dumps(talks))
+    assert shell("-q", "import", str(path)).code == 0
+
+
+def test_an_import_brings_lines_back_and_forget_says_so(shell: Shell) -> None:
+    """Of lines that came by an import `forget` says, before and after, that the next one brings them back."""
+    imported(shell, "Therapy")
+    said(shell, *FRIENDS)
+    told = "the next import of the same file brings them back"
+    assert told not in shell("forget", "--match", "Imogen", "--yes").out
+    assert told in shell("forget", "--match", "Wilma0").err
+    assert told in shell("forget", "--match", "Wilma0", "--yes").out
+    imported(shell, "Therapy")
+    assert holding("Wilma0", shell.library)
+
+
+def test_a_session_is_forgotten_by_its_title_where_one_session_has_it(shell: Shell) -> None:
+    """A title that no other session has names its session; else those that begin so are named."""
+    imported(shell, "Therapy question", "Therapy question about sleep", "Bike", "Bike")
+    ran = shell("forget", "--session", "Bike", "--yes")
+    ran.failed(2, "no session is called 'Bike'; these begin so: Bike c0ffee2, Bike c0ffee3")
+    shell("forget", "--session", "Therapy", "--yes").failed(2, "Therapy question about sleep c0ffee1")
+    assert shell("forget", "--session", "Therapy question", "--yes").code == 0
+    assert holding("Wilma0", shell.library) == []
+    assert all(holding(f"Wilma{number}", shell.library) for number in (1, 2, 3))

@@ -117,6 +117,22 @@ MOVE = Turn("I moved to Lisbon with my cat canarytwo.", session="s2", time="2025
 # ── what comes in waits ─────────────────────────────────────────────────────────────────────────
 
 
+def test_review_says_how_many_turns_are_still_to_be_extracted_from(shell: Shell) -> None:
+    """What was only recorded awaits no approval yet; `review` names it beside what does."""
+    (shell.library / "infinimem.toml").write_text(ON)
+    log = shell.library.parent / "log.json"
+    log.write_text(
+        json.dumps([{"role": "user", "content": TEA.text}, {"role": "user", "content": MOVE.text}])
+    )
+    shell("import", str(log), "--record")
+    assert (
+        "nothing awaits review\nwaiting for the next consolidation to extract from them: 2 turns\n"
+        in shell("review").err
+    )
+    shell("consolidate")
+    assert "waiting for" not in shell("review").err
+
+
 @pytest.mark.parametrize("strategy", SYSTEMS)
 def test_nothing_that_comes_in_is_shown_before_it_is_approved(tmp_path: Path, strategy: str) -> None:
     """All five systems: not before, not after machine state and cache are lost, and then all of it."""
@@ -355,7 +371,7 @@ def test_review_on_the_page(tmp_path: Path) -> None:
     page = client.get("/review").text
     assert TEA.text in page and f'value="inbox/2025-03-03-s1:{tea.seq}"' in page
     assert "2 changes" in client.get("/").text
-    for address in ("/conversations", "/timeline", "/topics", f"/fact/{tea.seq}", "/doc/INBOX"):
+    for address in ("/conversations", "/timeline", "/topics", f"/fact/{tea.seq}", "/map", "/doc/INBOX"):
         assert client.get(address).status_code == 200, address
     assert "drink it daily" not in client.get("/search?q=canaryone").text
     form = {"csrf": session.csrf, "word": "approve", "item": f"inbox/2025-03-03-s1:{tea.seq}"}

@@ -162,7 +162,7 @@ def test_a_summary_that_is_too_long_ends_after_a_clause(
 ) -> None:
     """Not in the middle of a word."""
     clauses = "; ".join(f"Nora was in town {n} on a sunny day" for n in range(99))
-    told = {"id": "topics/nora", "summary": clauses}
+    told = {"id": "D1", "summary": clauses}
     memory, _ = library("[infini]", 'summary = "paper"', summarize=lambda v: {"summaries": [told]})
     say(memory, FIRST)
     summary = memory.view.row("topics/nora").summary

@@ -21,7 +21,7 @@ from fake_server import FakeServer, chat, serve
 from infinimem import Memory, Turn, open_memory
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply, Task
-from infinimem.llm.openai_client import connect
+from infinimem.llm.connect import connect
 from infinimem.model import Usage
 from infinimem.settings import ModelSettings
 from infinimem.user_folders import user_folder

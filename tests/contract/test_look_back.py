@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from datetime import UTC, datetime
@@ -21,6 +22,13 @@ SAMPLE = Path(__file__).parents[2] / "sample_library"
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     shell = Shell(tmp_path, monkeypatch)
     shutil.copytree(SAMPLE, shell.library, dirs_exist_ok=True)
+    return shell
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    shell = Shell(tmp_path, monkeypatch)
+    shell("init")
     return shell
 
 
@@ -55,6 +63,35 @@ def test_the_past_can_be_asked(shell: Shell, moment: str) -> None:
     else:
         assert "192.168.8.1" in then
         assert "192.168.1.1 now" not in then
+
+
+def test_the_past_of_an_import_has_nothing_that_was_said_later(empty: Shell) -> None:
+    """Turns with times count from when they were said, in the order in which they came; a line says so."""
+    days = ("2023-01-05", "2024-01-05", "2023-06-05")
+    log = empty.library.parent / "log.json"
+    turns = [
+        {"role": "user", "content": f"My boat number {n} is red.", "time": day} for n, day in enumerate(days)
+    ]
+    log.write_text(json.dumps(turns))
+    empty("import", str(log))
+    empty("consolidate")
+    for day, there in (("2022-12-31", ""), ("2023-12-31", "0"), ("2024-12-31", "012")):
+        ran = empty("search", "boat red", "--scope", "evidence", "--as-of", day)
+        assert [f"boat number {n} " in ran.out for n in range(3)] == [str(n) in there for n in range(3)], day
+        assert f"as of {day}: all before the first receipt was recorded by 20" in ran.err
+        assert ("boat" in empty("search", "boat red", "--as-of", day).out) == (there == "012")
+
+
+def test_an_undo_says_what_it_takes_back_and_which_turns_stay(shell: Shell) -> None:
+    """Recording has no receipt: `undo` names what it took back, and how to take out what was said since."""
+    assert re.search(r"taken back: the consolidate of 20\d\d-\S+ \(.*file.*\)", shell("undo").err)
+    assert "recorded after it" not in shell("undo").err
+    assert shell("-q", "add", "My PIN is kept in the blue tin, oops.").code == 0
+    seq = shell("--json", "search", "blue tin", "--scope", "evidence").json["hits"][0]["seqs"][0]
+    ran = shell("undo")
+    assert "1 turn recorded after it stays, for recording has no receipt" in ran.err
+    assert f"; to take out: infinimem forget --seq {seq}\n" in ran.err
+    assert "blue tin" in shell("search", "blue tin", "--scope", "evidence").out
 
 
 def test_an_undo_is_a_change_like_any_other(shell: Shell) -> None:

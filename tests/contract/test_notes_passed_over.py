@@ -56,6 +56,30 @@ def test_copies_packages_and_backups_are_no_notes(shell: Shell) -> None:
         assert path in named
 
 
+def test_a_library_inside_a_folder_of_notes_is_no_notes(shell: Shell) -> None:
+    """What awaits approval in it, or was archived, is not read by way of the folder around it."""
+    put(shell.library, "Boat.md", "Memory/infinimem.toml", "Memory/CURRENT.md", "Memory/INBOX.md")
+    assert listed(shell) == {"Boat"}
+    assert "Memory/" in shell("--library", ".", "doctor").out
+
+
+def test_a_folder_that_becomes_a_library_is_no_notes_at_once(tmp_path: Path) -> None:
+    """A process that knows the folder and those below it reads none of them from then on."""
+    put(tmp_path, "Boat.md", "Memory/CURRENT.md", "Memory/topics/boats.md", "Memory/topics/old/a.md")
+    memory = open_memory(tmp_path)
+    assert len(memory.view.ids()) == 4
+    put(tmp_path, "Memory/infinimem.toml")
+    assert set(memory.view.ids()) == {"Boat"}
+    (tmp_path / "Memory/infinimem.toml").unlink()
+    assert len(memory.view.ids()) == 4
+
+
+def test_settings_that_strayed_into_a_librarys_folder_hide_nothing(shell: Shell) -> None:
+    assert shell("init").code == 0
+    put(shell.library, "topics/Boat.md", "topics/infinimem.toml")
+    assert "topics/Boat" in listed(shell)
+
+
 def test_the_folders_own_gitignore_counts_and_no_other(shell: Shell) -> None:
     """What the folder's own .gitignore names is left out; neither a parent's counts, nor a broken line."""
     (shell.library.parent / ".gitignore").write_text("*\n")

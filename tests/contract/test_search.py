@@ -12,8 +12,9 @@ from cases import each
 from cli_runner import Shell
 from mcp_client import drive, texts
 
-from infinimem import open_memory
+from infinimem import Turn, open_memory
 from infinimem.spec import strategies
+from infinimem.testing import ScriptedLLM
 
 SAMPLE = Path(__file__).parents[2] / "sample_library"
 
@@ -112,6 +113,43 @@ def test_search_remember_search_over_mcp(tmp_path: Path) -> None:
 
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     drive(make_server(memory), work)
+
+
+def test_what_only_stands_beside_the_words_is_no_hit(shell: Shell) -> None:
+    """Lines that have nothing of a question but its words beside them are not shown; evidence is named."""
+    shell("init")
+    for line in ("I keep bees.", "Could you run ruff on the commit?", "My sofa is green."):
+        assert shell("add", line, "--model", "offline").code == 0
+    for command in ("search", "retrieve", "grep"):
+        shown = shell(command, "ruff")
+        assert "bees" not in shown.out and "sofa" not in shown.out, (command, shown.out)
+        assert "only the evidence has it" in shown.err and "--scope evidence" in shown.err
+        assert "--scope evidence" not in shell(command, "giraffe").err
+    assert "run ruff" in shell("search", "ruff", "--scope", "evidence").out
+    assert "sofa" in shell("search", "green").out and "sofa" in shell("retrieve", "ruff sofa").out
+    assert "--scope evidence" in shell("grep", "ruff.*commit").err
+
+
+def test_headings_and_the_words_of_its_own_turn_find_a_line(tmp_path: Path) -> None:
+    """A fact is found by its heading, by what was said where a model worded it, and where it says "it"."""
+    facts = {
+        "Bought a boat.": "Owns a vessel.",
+        "A blue thing.": "Likes blue.",
+        "Gave it away.": "Gave it away",
+    }
+
+    def extract(v: Any) -> Any:
+        return {
+            "entries": [
+                {"topic": "Harbour", "text": facts[turn["text"]], "from": [turn["id"]]} for turn in v["turns"]
+            ]
+        }
+
+    memory = open_memory(tmp_path / "m", model=ScriptedLLM({"extract": extract}), create=True)
+    memory.observe([Turn(text, session="s") for text in facts])
+    for query, unseen in {"harbour": "", "boat": "Likes blue."}.items():
+        found = {item.text for item in memory.retrieve(query).items}
+        assert found == {*facts.values()} - {unseen}, query
 
 
 # ── patterns ─────────────────────────────────────────────────────────────────────────────────────────

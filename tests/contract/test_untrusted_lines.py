@@ -127,7 +127,7 @@ def test_a_plain_folder_of_notes_has_no_signed_lines(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("roles", "source"),
-    [(("assistant", "tool"), "tool"), (("user", "assistant"), "AI"), (("user", "tool"), "tool")],
+    [(("assistant", "tool"), "tool"), (("assistant", "assistant"), "AI"), (("user", "tool"), "tool")],
 )
 def test_an_entry_has_the_least_trusted_of_its_sources(tmp_path: Path, roles: list[str], source: str) -> None:
     """What is drawn from several turns is trusted no more than the least of them: tool, AI, user."""
@@ -141,3 +141,28 @@ def test_an_entry_has_the_least_trusted_of_its_sources(tmp_path: Path, roles: li
     memory = open_memory(tmp_path / "m", model=model, create=True)
     (place,) = memory.observe([Turn(text, role, session="s") for role in roles])
     assert place.entry.source == source
+
+
+@pytest.mark.parametrize(
+    ("said", "fact", "source"),
+    [
+        ("Redis moves to port 7002 for good.", "Redis runs on port 7002.", "user"),
+        ("Which port has it? I start Redis by hand.", "Redis is started by hand.", "user"),
+        ("Does Redis move to port 7002?", "Redis moves to port 7002.", "AI"),
+        ("Redis moves for good.", "Redis moves to port 7002.", "AI"),
+        ("Tell me about Redis, on port 7002.", "Redis on port 7002 needs a password.", "AI"),
+        ("Redis does not move to port 7002.", "Redis moves to port 7002.", "AI"),
+        ("Thanks.", "Redis needs a password.", "AI"),
+    ],
+)
+def test_what_an_assistant_only_confirms_is_the_users(
+    tmp_path: Path, said: str, fact: str, source: str
+) -> None:
+    """A fact of a user's turn and the reply is the user's where the reply adds nothing to it."""
+    model = ScriptedLLM(
+        {"extract": lambda v: {"entries": [{"text": fact, "from": [turn["id"] for turn in v["turns"]]}]}}
+    )
+    memory = open_memory(tmp_path / "m", model=model, create=True)
+    reply = "Done: config says 7002. Redis moves to port 7002 and needs a password."
+    (place,) = memory.observe([Turn(said, "user", session="s"), Turn(reply, "assistant", session="s")])
+    assert (place.entry.source, place.entry.origin) == (source, (1, 2))

@@ -83,6 +83,7 @@ def _tasks(
     label, measure, graded = TOLD["sources"][match.re.pattern]
     about, asked, answers = record.get("metadata") or {}, record["questions"], rows(record["answers"])
     movies = _movies(path) if measure == "Recall@5" else {}
+    known_movies = frozenset(movies.values())
     keys = ("question_types", "question_dates", "question_ids", "haystack_sessions")
     lists = (rows(about.get(key)) for key in keys)
     beside = (found if len(found) == len(asked) else [None] * len(asked) for found in lists)
@@ -101,7 +102,7 @@ def _tasks(
             answerable=not never,
             rubric=tuple(map(as_text, rows(about.get("keypoints")))) if measure == "points" else (),
             kind=TOLD["kinds"].get(kind, graded) if measure == "judge" else graded,
-            about={"measure": measure, "movies": frozenset(movies.values())},
+            about={"measure": measure, "movies": known_movies},
             **{
                 **evidence({turn.turn or "" for turn in gold}, gold),
                 "scored": "user" in {turn.role for turn in gold},
@@ -323,7 +324,6 @@ def precise(case: Case, question: Question, found: Sequence[Found]) -> dict[str,
 
 
 # ── notes ───────────────────────────────────────────────────────────────────────────────────────
-
 
 COLLECTIONS = ("til", "EIPs")
 CUTS = (5, 10)

@@ -382,10 +382,11 @@ def dialsim(path: Path) -> Iterator[Case]:
         for number, scene in scenes.items():
             name = f"{episode.removesuffix('.txt')}-{number}"
             day = _day(scene["date"])
-            for at, text in enumerate(re.split(r"\n(?=[^\n:]{1,40}:)", scene["script"].strip())):
+            spoken = filter(None, re.split(r"\n(?=[^\n:]{1,40}:)", scene["script"].strip()))
+            for at, text in enumerate(spoken):
                 who, _, words = text.partition(":")  # a line that names nobody goes on with the one before
                 said.append(Turn(words.strip() or who, "user", who, day, name, f"{name}:{at}"))
-            yield Case(name, turns(said, path), tuple(_scene_questions(scene, name)))
+            yield Case(name, tuple(said), tuple(_scene_questions(scene, name)))
 
 
 def _scene_questions(scene: Json, name: str) -> Iterator[Question]:

@@ -40,7 +40,7 @@ NO_TOPIC = "#"
 
 
 ENGLISH = patterns("infinimem.llm.offline", "english.txt")
-_BLOCK = re.compile(r"\n\s*\n|(?<=[.!?;|])[^\S\n]*\n|\n(?=\s*(?:[-*+•‣◦]|\(?\d{1,6}[.):])\s)")
+_BLOCK = re.compile(r"\n\s*\n|(?<=[.!?;|])[^\S\n]*\n|\n(?=\s*(?:[-*+•‣◦]|\(?\d{1,3}[.):])\s)")
 """Between paragraphs, items of a list, and rows that end like sentences."""
 _BULLET = re.compile(r"\A\s*[-*+•‣◦]\s+")
 _FOREIGN = re.compile(r"[^\W\d_a-zA-Z]{2}|[äöüßéèñçøåłÄÖÜÉ]")

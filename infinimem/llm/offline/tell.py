@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from datetime import date
 from functools import partial
 from heapq import nlargest
 from typing import Any, NamedTuple
@@ -281,7 +280,7 @@ LITTLE = 0.3
 """What a common word counts, a person's name, and a word that only the title or a kin word has."""
 
 _NAME = re.compile(r"(?<=[\w,;]\s)[A-ZÀ-ÖØ-Þ][\w'’.]*")
-_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s")
 
 
 class _Line(NamedTuple):
@@ -341,10 +340,8 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _date(time: str) -> str:
-    try:
-        return f"{MONTHS[date.fromisoformat(time[:10]).month - 1]} {time[:10]}"
-    except ValueError:
-        return ""
+    day = day_of(time)
+    return f"{MONTHS[day.month - 1]} {day}" if day else ""
 
 
 def _lines(doc: Mapping[str, Any]) -> list[_Line]:
@@ -359,7 +356,7 @@ def _lines(doc: Mapping[str, Any]) -> list[_Line]:
             lines[-1] = lines[-1]._replace(text=f"{lines[-1].text} {row['text']}")
         else:
             who = row.get("speaker") or (title if note else "")
-            text = _ITEM.sub("", row["text"], count=1) if note else row["text"]
+            text = re.sub(r"\A\s*[-*+]\s", "", row["text"]) if note else row["text"]
             text = f"{who}: {text}" if who else text
             about = (f"{title} {heading}", doc.get("doc_id") or "", row.get("source") or "")
             lines.append(_Line(row["id"], row.get("time") or "", text, *about))

@@ -69,9 +69,11 @@ def grouped(facts: Facts, titles: Iterable[str] = ()) -> dict[str, list[Mapping[
     for term in sorted(nouns, key=lambda term: (-len(nouns[term]), term)):
         free = [at for at in nouns[term] if not homes[at]]
         if len(free) >= FEWEST:
-            title = _written([words[at][term] for at in nouns[term] if words[at][term].noun])
+            uses = [words[at][term] for at in nouns[term] if words[at][term].noun]
+            forms = Counter(use.surface if use.named else use.surface.lower() for use in uses)
+            ((form, _),) = forms.most_common(1)
             for at in free:
-                homes[at] = title
+                homes[at] = form[0].upper() + form[1:]
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for fact, title in zip(facts, homes, strict=True):
         groups.setdefault(title or month(fact.get("time")), []).append(fact)
@@ -93,11 +95,6 @@ def _nouns(words: Sequence[Mapping[str, Word]], days: Sequence[str]) -> dict[str
         if stays and len(uses) >= FEWEST and sum(use.noun for use in uses) >= max(2, NOUN * len(uses)):
             nouns[term] = those
     return nouns
-
-
-def _written(uses: Sequence[Word]) -> str:
-    ((form, _),) = Counter(use.surface if use.named else use.surface.lower() for use in uses).most_common(1)
-    return form[0].upper() + form[1:]
 
 
 def month(time: str | None) -> str:

@@ -11,32 +11,33 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
 from infinimem.errors import DocumentNotFound, LibraryError, UsageError
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
-from infinimem.model import BUFFERS, Receipt
+from infinimem.model import BUFFERS, CURRENT, Receipt
 from infinimem.operations.forget.redaction import (
     Candidate,
     Choice,
     Texts,
     Wanted,
     choose,
+    ever_held,
     named_ids,
     readings,
     redact,
     tombstoned,
 )
+from infinimem.operations.git import GitUnusable, Repository
 from infinimem.settings import SETTINGS
 from infinimem.spec import folders, texts_of
 from infinimem.store import receipts, sequence, state, withheld
-from infinimem.store.commit import CONFLICTS, Conflict, clear_displaced, recheck, recover
+from infinimem.store.commit import CONFLICTS, clear_displaced, recheck, recover
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.lines import ID, aliases_of, fold
@@ -46,9 +47,8 @@ from infinimem.store.state import Changes
 from infinimem.store.view import View
 from infinimem.user_folders import caches, user_folder
 
-T = TypeVar("T")
 GIT, STATE = ".git", ".infinimem/"
-EMPTIED = (f"{STATE}tasks", f"{STATE}plans", f"{STATE}rejected")
+EMPTIED = (withheld.REJECTED, f"{STATE}tasks", f"{STATE}plans")
 """Folders of what models said, and wanted (earlier versions): all of it goes. Whatever else keeps replies of
 models in a library belongs here; in the user's cache folder they go with it."""
 _CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
@@ -67,8 +67,9 @@ class Forgotten:
 
     `rows` and `files` are lines that would go, and paths that would change; none afterwards. `receipt` is
     None in a dry run. `left` holds some of it still; in a dry run it is what a `forget` will not touch.
-    `repeated` are lines that say some of it in their own right, and stay; `history` says what to do about
-    git; `notes` what was taken otherwise than it was written.
+    `repeated` are lines that say some of it in their own right, and stay; `history` says that
+    an import brings lines back, and what to do about git, for files that `held` any of it at any time;
+    `notes` what was taken otherwise than written.
     """
 
     rows: tuple[Candidate, ...] = ()
@@ -80,6 +81,7 @@ class Forgotten:
     history: str = ""
     records: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    held: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     view = _look(library)
     choice = _chosen(library, view, wanted)
     done = redact(view, choice, receipts.next_number(view))
-    found = _report(library, view, choice, done)
+    found = _report(view, choice, done)
     first = {(p.seq, p.text): p for p in reversed(choice.lines)}  # quotations only where they read otherwise
     quoted = (JOURNAL, STATE)
     lines = [p for p in choice.lines if not p.doc_id.startswith(quoted) or first[p.seq, p.text] is p]
@@ -106,36 +108,37 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")} | done.documents
     after = view.showing({doc_id: document for doc_id, document in documents.items() if document})
     left = find_residue(library.files, after, choice.texts, preview=True)
-    return replace(found, rows=(*rows, *choice.unsigned), left=left)
+    return _advised(library, replace(found, rows=(*rows, *choice.unsigned), left=left))
 
 
 def forget(library: Library, wanted: Wanted) -> Forgotten:
     """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches. If the disk
     refuses (LibraryError), nothing was forgotten, or all is next time."""
-    return _locked(library, lambda view: _forget(library, view, wanted, _chosen(library, view, wanted)))
+    return _advised(library, library.written(lambda _: _forget(library, wanted)))
 
 
 def forget_again(library: Library, seqs: Collection[int]) -> None:
     """Forget here what another copy of the library forgot: its receipt came by a merge."""
 
-    def act(view: View) -> None:
-        seen, wanted = library.seen_lines(), Wanted(seqs=seqs)
-        if _forget(library, view, wanted, choose(view, seen, wanted)).receipt is None:
+    def act(_: View) -> None:
+        if _forget(library, Wanted(seqs=seqs)).receipt is None:
             library.files.replace(FORGETTING, b"")  # the files came without it; this machine's own do not
-            state.note(library.files, seen=dict.fromkeys({*seqs} & seen.keys()))
+            state.note(library.files, seen=dict.fromkeys({*seqs} & library.seen_lines().keys()))
             finish(library.files)
 
-    _locked(library, act)
+    library.written(act)
 
 
-def _forget(library: Library, view: View, wanted: Wanted, choice: Choice) -> Forgotten:
-    rest = choice
+def _forget(library: Library, wanted: Wanted) -> Forgotten:
+    recheck(library.files, library.clock().timestamp())  # late saves first
+    view = _look(library)
+    choice = rest = _chosen(library, view, wanted)
     written = list[Receipt]()
     found = Forgotten()
     while len(written) <= RETRIES:
         done = redact(view, rest, receipts.next_number(view))
         if not written:
-            found = _report(library, view, choice, done)
+            found = _report(view, choice, done)
         if not done.documents:
             break
         known, gone = library.seen_lines(), ", ".join(found.records)
@@ -148,20 +151,6 @@ def _forget(library: Library, view: View, wanted: Wanted, choice: Choice) -> For
         rest = replace(rest, texts=choice.texts)
     left = find_residue(library.files, view, choice.texts)
     return replace(found, files=(), left=left, receipt=written[0] if written else None)
-
-
-def _locked(library: Library, act: Callable[[View], T]) -> T:
-    """Do something under the lock, late saves first; again where someone saved a file of it meanwhile."""
-    library.demand_initialised()
-    for again in reversed(range(RETRIES + 1)):
-        try:
-            with library.locked():
-                recheck(library.files, library.clock().timestamp())
-                return act(_look(library))
-        except Conflict:
-            if not again:
-                raise
-    raise AssertionError
 
 
 def _look(library: Library) -> View:
@@ -182,18 +171,28 @@ def _write(
     return receipt
 
 
-def _report(library: Library, view: View, choice: Choice, done: Rendered) -> Forgotten:
+def _report(view: View, choice: Choice, done: Rendered) -> Forgotten:
     """What is known before it is done; files are those that held any of it, not those that lose links."""
     lost_links = {one for one, new in done.documents.items() if new and one.startswith(folders().ledgers)}
     files = sorted(f"{one}.md" for one in done.documents.keys() - lost_links if one in view)
-    records = (one for one, new in done.documents.items() if not new and one.startswith(folders().ledgers))
+    records = [one for one, new in done.documents.items() if not new and one.startswith(folders().ledgers)]
+    ever = {f"{one}.md" for one in (CURRENT, *ever_held(view, choice, records))}.union(files) if files else ()
+    marked = any(place.entry.fields.keys() & {"turn", "key"} for place in choice.lines)
+    again = "they came by an import: the next import of the same file brings them back" if marked else ""
     return Forgotten(
         seqs=tuple(sorted(choice.seqs)),
         files=tuple(files),
         repeated=tuple(sorted({place.seq for place in choice.texts.repeated})),
-        history=git_advice(library.root.absolute(), files),
+        history=again,
         records=tuple(records),
+        held=frozenset(ever),
     )
+
+
+def _advised(library: Library, done: Forgotten) -> Forgotten:
+    """Add what to do about git, which may take seconds to answer: nobody else waits for it."""
+    advice = git_advice(library.root.absolute(), done.held, done.seqs)
+    return replace(done, history="\n".join(filter(None, (done.history, advice))))
 
 
 def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
@@ -257,11 +256,14 @@ def find_residue(files: Files, view: View, texts: Texts, preview: bool = False) 
         document = view.document(doc_id) if doc_id in view else Document.empty(doc_id)
         called = {stem, stem.replace("-", " "), document.title, *aliases_of(document)}
         called |= {str(document.header.values.get("session", ""))}
+        told = (document.summary, *(heading.title for heading in document.headings), *called)
         if any(map(texts.within, called)):
             where = "its name" if doc_id in view else "it is gone, but receipts name it"
             change = f"`infinimem rename {shlex.quote(doc_id)} NEW` changes the name"
             found.append(Residue(f"{doc_id}.md", f"{where}: {change}"))
             names |= called - {""}
+        elif doc_id.startswith((*BUFFERS, TOPICS, ARCHIVE)) and any(map(texts.hinted, told)):
+            found.append(Residue(f"{doc_id}.md", "its name, summary or a heading shares a word with it"))
     listed, own = {one.path for one in found}, (*folders().owned, STATE, "/")
     places = {path.relative_to(files.root).as_posix(): path for path in _paths(files.root)}
     if not preview:
@@ -287,25 +289,35 @@ def _paths(root: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in (*inner, *sorted(names)))
 
 
-def git_advice(root: Path, paths: Iterable[str]) -> str:
-    """What to do about these files in git's history; "" where the library lies in no repository."""
+def git_advice(root: Path, paths: Iterable[str], seqs: Collection[int] = ()) -> str:
+    """What to do in git's history about these files, and about those that git knows to have held lines of
+    these numbers, under names that they had; "" where the library lies in no repository."""
     top = next((folder for folder in (root, *root.parents) if (folder / GIT).exists()), None)
-    if top is None or not (listed := sorted(paths)):
+    listed, more = {(root / path).relative_to(top or root).as_posix() for path in paths}, ""
+    if top is None or not listed:
         return ""
-    options = " ".join(f"--path {shlex.quote((root / path).relative_to(top).as_posix())}" for path in listed)
+    try:
+        if seqs:
+            listed |= Repository(root).changed_by(rf"<(.*,)?seq=({'|'.join(map(str, seqs))})[,>]")
+    except GitUnusable as error:
+        more = f" (git did not say which other files had the lines under earlier names: {error})"
+    options = " ".join(f"--path {shlex.quote(path)}" for path in sorted(listed))
     return (
         "git keeps what earlier commits held, here and in every clone; its history was not touched. To"
         " rewrite it: commit, copy the library somewhere safe, run"
         f" `git filter-repo --force --invert-paths {options}` in {shlex.quote(str(top))}, copy the files"
-        " back, commit, push with --force, and have everyone clone anew"
+        f" back, commit, push with --force, and have everyone clone anew{more}"
     )
 
 
 def rename(library: Library, name: str, new: str) -> Renamed:
-    return _locked(library, lambda view: _rename(library, view, name, one_line(clean_text(new)).strip()))
+    new = one_line(clean_text(new)).strip()
+    return library.written(lambda _: _rename(library, name, new))
 
 
-def _rename(library: Library, view: View, name: str, new: str) -> Renamed:
+def _rename(library: Library, name: str, new: str) -> Renamed:
+    recheck(library.files, library.clock().timestamp())
+    view = _look(library)
     was = _resolved(view, name)
     now = _target(view, was, new)
     names = {was: now}

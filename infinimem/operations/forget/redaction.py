@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from infinimem import spec, tokens
+from infinimem.errors import UsageError
 from infinimem.markdown.document import Document, heading_title
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry, tombstone
@@ -43,6 +44,7 @@ SENTENCE, SHORTEST, BOUNDED = 20, 4, 12
 where it is no part of a word."""
 _SEQ = re.compile(r"- <(?:[^>]*,)?seq=([1-9][0-9]{0,17})\b")
 _END = re.compile(r"(?<=[.!?…。！？])\s+|\n")
+_WORD = re.compile(r"[^\W_]{4,}")
 _HEX = re.compile(rb"[0-9a-f]+")
 _DATE = re.compile(rb"(?:19|20)[0-9]{2}[0-9:.tz+-]*|[0-9:.tz+-]{1,3}")
 _FORMAT = Path(__file__).with_name("format.txt").read_bytes()
@@ -74,6 +76,11 @@ class Texts:
         again = {form for form in telling & alone if _whole([form]).search(own)}
         telling -= again | {form for form in telling - alone if form in own}
         self._look_for(telling & alone, telling - alone)
+        self._rare = _words("\n".join(said)).difference(*(_words(one.text) for one in others))
+
+    def hinted(self, text: str) -> bool:
+        """Whether a longer word of it stands there that no line has which stays."""
+        return not self._rare.isdisjoint(_words(text))
 
     def _look_for(self, alone: Iterable[bytes], long: Collection[bytes]) -> None:
         self._words, self._long = _whole(alone), sorted(long)
@@ -113,6 +120,10 @@ def _forms(piece: str) -> set[bytes]:
     written = {piece, piece.replace("\n", "\n  "), " ".join(piece.split()), piece.replace("|", "\\|")}
     written |= {json.dumps(piece, ensure_ascii=plain)[1:-1] for plain in (False, True)}
     return {_lowered(form) for form in written}
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
 
 
 def _lowered(data: bytes | str) -> bytes:
@@ -185,6 +196,16 @@ def choose(view: View, known: Mapping[int, state.SeenLine], wanted: Wanted) -> C
     if wanted.session and not any(session_of(place, view) == wanted.session for place in others):
         words.add(wanted.session)
     return Choice(seqs, going, unsigned, Texts(said, words, others))
+
+
+def named_session(view: View, name: str) -> str:
+    """Return the session of this name, or title, with an id or a day behind; UsageError if not one has it."""
+    there = {session_of(place, view) or "" for place in view.entries("all")}
+    begin = sorted(one for one in there if one.startswith(f"{name} ")) if name not in there else []
+    titled = [one for one in begin if re.fullmatch(r" \S*[0-9]\S*", one[len(name) :])]
+    if begin and len(titled) != 1:
+        raise UsageError(f"no session is called {name!r}; these begin so: {', '.join(begin[:20])}")
+    return titled[0] if titled else name
 
 
 def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
@@ -264,7 +285,7 @@ def redact(view: View, choice: Choice, number: int) -> Rendered:
     seqs, sums = choice.seqs, receipts.Checksums(number)
     records = without_records(view, seqs, lambda record: choice.texts.within(record.to_bytes()))
     stay = {doc_id: record for doc_id, record in records.items() if record}
-    told = _held(view, choice, records.keys() - stay)
+    told = ever_held(view, choice, records.keys() - stay)
     told |= {text for doc_id in told for text in spec.texts_of(doc_id)}
     records |= {one: None for one in told if one in view and one.startswith(spec.folders().texts)}
     done = Rendered(dict(records), sums=sums.known, reverse_diffs=[])
@@ -368,7 +389,7 @@ def _name(document: Document) -> str:
     return stem.replace("-", " ") if document.title in ("", MARK) else document.title
 
 
-def _held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str]:
+def ever_held(view: View, choice: Choice, records: Collection[str]) -> frozenset[str]:
     """Documents that hold one of the lines, or ever did; and these records, wherever they lay."""
     seqs, stems = choice.seqs, set(map(stem, records))
     rows = ({row.was, row.now} for one in recorded(view).receipts for row in one.rows if row.seq in seqs)

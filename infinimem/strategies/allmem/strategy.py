@@ -381,5 +381,4 @@ class UnitSearch(RecordSearch[AllmemSettings]):
 def _stranded(view: View, *_: object) -> tuple[str, ...]:
     """Archived units to which no version link leads (`View.derived`)."""
     bank = view.derived(RecordStore.load)
-    archived = bank.records.keys() & map(stem, view.below(SPEC.archived))
-    return tuple(name for name in archived - bank.visible if not bank.into(name, VERSION))
+    return tuple(name for name in bank.records.keys() - bank.visible if not bank.into(name, VERSION))

@@ -184,26 +184,26 @@ class _Page:
 def _sum_up(pages: Sequence[_Page], settings: InfiniSettings, asker: Account) -> None:
     """Give documents a model's summary, several a call; the rule's stands where it gives none."""
     is_paper, docs = settings.summary == "paper", list[dict[str, Any]]()
-    due = {page.id: page for page in pages if len(page.left) > (0 if is_paper else FEW)}
-    for page in due.values() if settings.summary != "rule" else ():
+    due = {f"D{at}": page for at, page in enumerate(pages, 1) if len(page.left) > (0 if is_paper else FEW)}
+    for key, page in due.items() if settings.summary != "rule" else ():
         names = dict.fromkeys(filter(None, {**page.standing, **page.headings}.values()))
         told = [", ".join([*names][:SHOWN]), page.summary]
         lines = [line_of(of.brief(entry)) for entry in page.left.values()] if is_paper else filter(None, told)
-        doc = {"id": page.id, "title": page.title, "summary": page.summary}
-        docs.append({**doc, "told": [f"{page.id}: {page.title}", *lines]})
+        doc = {"id": key, "title": page.title, "summary": page.summary}
+        docs.append({**doc, "told": [f"{key}: {page.title}", *lines]})
     task = SUMMARIZE_ALL if is_paper else SUMMARIZE
     asked = {"summary_length": str(settings.summary_length)} if is_paper else {}
     for part in tokens.packed(docs, settings.plan_split_threshold, lambda doc: tokens.count(line_of(doc))):
         data, wrong = asker.ask_checked(task, {"docs": part, **asked}, lambda _: ())
         given = {item["id"]: item["summary"] for item in data["summaries"]} if data else {}
-        for name in (doc["id"] for doc in part):
-            if text := " ".join(one_line(clean_text(given.get(name, ""))).split()):
+        for key in (doc["id"] for doc in part):
+            if text := " ".join(one_line(clean_text(given.get(key, ""))).split()):
                 kept = of.cut(text, settings.summary_length)[0].strip()
                 if kept != text and kept[-1] not in ".!?…。！？":
                     kept = kept.rpartition("; ")[0] or kept.rpartition(" ")[0] or kept
-                due[name].summary = kept
+                due[key].summary = kept
             else:
-                asker.note(f"summary of {name}: {[*wrong, Reason('EMPTY')][0]}; the rule's stands")
+                asker.note(f"summary of {due[key].id}: {[*wrong, Reason('EMPTY')][0]}; the rule's stands")
 
 
 def split(view: View, asker: Account) -> Maintenance:
@@ -280,7 +280,7 @@ def _groups(small: Sequence[CatalogRow], view: View, asker: Account) -> list[lis
     groups: list[list[str]] = []
     used: set[str] = set()
     words = [sorted(query_terms(f"{title_of(row.id, view)}\n{row.summary}")) for row in small]
-    alike = near_groups(words, max(settings.merge_group_max - 1, 0), range(len(small)))
+    alike = near_groups(words, range(len(small)))
     order = dict.fromkeys([*(at for group in alike for at in group), *range(len(small))])
     calls = tokens.packed(
         [small[at] for at in order],

@@ -14,8 +14,8 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from itertools import islice
+from functools import cache, cmp_to_key, partial
+from heapq import nlargest
 from typing import Any
 
 from infinimem import law, tokens
@@ -36,17 +36,15 @@ from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
 
 MAX_DEPTH = 10
-FIRST = 2
-"""Facts by which a topic is told."""
+FIRST, FEW = 2, 3
+"""Facts by which a topic is told; so few topics of a document that is parted are told by all."""
 GIVE_UP = 4
 """After so many unreadable replies in a row the model is not asked again in this plan."""
-NEAR = 0.15
-"""Cosine from which lines are near: 12 of the 14 pairs of sample_library are, 89 lines are shown; 0.25
-finds 10."""
+NEAR, NEAREST = 0.15, 2
+"""Cosine from which lines are near, and how many of the nearest count: two are joined if each is so to the
+other. All 12 changed facts of sample_library are."""
 FEWEST = 100
 """Lines of which there are taken to be, where there are less: of a few, most hold any word that two share."""
-NEAREST = 2
-"""Lines that one which comes in is compared with, at most."""
 
 REWRITE = task(
     "rewrite", "facts docs problems", 4096, "where:rewrite", topics=list_of(title=TEXT, fact_ids=IDS)
@@ -66,15 +64,14 @@ PART = replace(PLAN, variables=PLAN.variables | {"parting"})
 """The topics of one document to new ones; the variable is the limit that it passed."""
 
 COMPARE = task("compare", "groups problems", 2048, "tell:compare", superseded=list_of(old=TEXT, new=TEXT))
-"""Which facts newer ones outdate. `groups`: [{"heading", "facts"}], facts that are near to each other."""
+"""Which facts newer ones outdate. `groups`: [{"facts"}], facts that are near to each other."""
 
 
 def rewrite(view: View, asker: Account, count: int) -> tuple[Topic, ...]:
     """Group the buffer's first lines; what is too large for one call goes in parts."""
     settings = view.settings.of(InfiniSettings)
     every, untitled = settings.grouping == "rewrite", ("", of.unsorted(view))
-    titled: list[Located] = []
-    others: list[Located] = []
+    titled, others = list[Located](), list[Located]()
     for place in of.movable(view.buffer, view)[:count]:
         (others if every or of.heading_of(place) in untitled else titled).append(place)
     topics = [replace(topic, given=True) for topic in of.sections(titled)]
@@ -120,6 +117,7 @@ class Planner:
 
     def route(self, topics: Sequence[Topic]) -> tuple[Route, ...]:
         """Bring every line to one document; no one is asked of topics that were given one's title."""
+        self._first = FIRST if self._offer or len(topics) > FEW else len(entries_of(topics))
         ids = {title: doc_id for doc_id, title in self._open.items()}
         homes = {topic.title: ids.get(normalised(topic.title)) for topic in topics if topic.given}
         routes = [Route(name, topic.title, (topic,)) for topic in topics if (name := homes.get(topic.title))]
@@ -144,7 +142,8 @@ class Planner:
     def _planned(self, topics: Sequence[Topic], depth: int) -> list[Route]:
         """Plan in chunks that fit a call; halves where one is too large, or no reply can be read."""
         can_halve = depth < MAX_DEPTH and len(entries_of(topics)) > 1
-        is_large = sum(size(self._told(topic)) for topic in topics) > self._settings.plan_split_threshold
+        limit = self._settings.plan_split_threshold
+        is_large = size(entry for topic in topics for entry in topic.entries[: self._first]) > limit
         chunks = of.packed(topics, self._settings.markdown_length) if is_large else []
         if len(chunks) > 1:
             return [route for chunk in chunks for route in self._planned(chunk, depth)]
@@ -154,10 +153,6 @@ class Planner:
                 return routes or []
         return [route for half in of.halves(topics) for route in self._planned(half, depth + 1)]
 
-    def _told(self, topic: Topic) -> tuple[Entry, ...]:
-        """The facts by which a topic is told: of a document that is to be parted all."""
-        return topic.entries[:FIRST] if self._offer else topic.entries
-
     def _ask(self, topics: Sequence[Topic]) -> list[Route] | None:
         """Ask for one chunk, and once more for what is wrong; None if no reply can be read."""
         if self._failures >= GIVE_UP:
@@ -166,12 +161,13 @@ class Planner:
         named = {f"T{at}": topic for at, topic in enumerate(topics, 1)}
         shown = []
         for name, topic in named.items():
-            lines = (line_of({**of.brief(entry), "time": None}) for entry in self._told(topic))
-            told = [f"[{name}] {topic.title}, {len(topic.entries)}", *lines]
+            facts = ({**of.brief(entry), "time": None} for entry in topic.entries[: self._first])
+            told = [f"[{name}] {topic.title}, {len(topic.entries)}", *map(line_of, facts)]
             shown.append({"title": topic.title, "facts": [*map(of.fact, topic.entries)], "told": told})
         docs = {row.id: listed(row, view) for row in (near(view, entries) if self._offer else ())}
-        # told by names; where topics are the model's only now, by summaries too
-        for name, doc in docs.items():
+        ids = {f"D{at}": doc_id for at, doc_id in enumerate(docs, 1)}
+        # told by titles; where topics are the model's only now, by summaries too
+        for name, doc in zip(ids, docs.values(), strict=True):
             doc["told"] = [f"{name}: {doc['title']}, {doc['tokens']}"]
             doc["told"] += [doc["summary"]] if own.grouping == "rewrite" else []
         asked = {
@@ -192,7 +188,7 @@ class Planner:
         routes = []
         parts = of.parted(topics, (group["seqs"] for group in groups))
         for group, part in zip(groups, parts, strict=True):
-            doc_id = group["doc_id"] or ""
+            doc_id = ids.get(group["doc_id"], group["doc_id"] or "")
             if doc_id in docs:
                 routes += [Route(doc_id, title_of(doc_id, view), tuple(part))] if part else []
             elif part and (title := of.clean_title(group["new_title"] or title_of(doc_id, view))):
@@ -285,13 +281,13 @@ def compare(
 
     groups = near_groups(
         [sorted(query_terms(entry.text)) for entry in entries],
-        NEAREST,
         {at for at, entry in enumerate(entries) if entry.seq in incoming},
         may_outdate,
     )
-    unmended: list[Reason] = []
-    topics = [Topic(str(n), tuple(entries[at] for at in group)) for n, group in enumerate(groups, 1)]
-    for part in of.packed(topics, view.settings.of(InfiniSettings).plan_split_threshold):
+    unmended, limit = list[Reason](), view.settings.of(InfiniSettings).plan_split_threshold
+    age: Callable[[Entry], Any] = cmp_to_key(lambda a, b: 1 if law.is_newer(a, b, view.entry) else -1)
+    facts = [[*map(of.brief, sorted(map(entries.__getitem__, group), key=age))] for group in groups]
+    for part in tokens.packed(facts, limit, lambda group: tokens.count(line_of(group))):
         answers, wrong = _outdated(part, incoming, view, asker)
         claims |= {move.seq: move for move in answers}
         unmended += wrong
@@ -305,45 +301,47 @@ def compare(
 
 def near_groups(
     terms: Sequence[Sequence[str]],
-    nearest: int,
     among: Collection[int],
     may: Callable[[int, int], bool] = lambda one, other: True,
 ) -> list[list[int]]:
-    """Return groups, as ascending positions, of texts that are near to each other, given their sorted terms.
-
-    Each is joined with so many others at most that it `may` be joined with; a group has one `among` those at
-    least.
-    """
+    """Return groups, as ascending positions, of texts, given their sorted terms: two that `may` be are joined
+    if each is near to the other (NEAR) and one at least is `among` those."""
     import numpy as np
 
     holding: defaultdict[str, list[int]] = defaultdict(list)
     for at, own in enumerate(terms):
         for term in own:
             holding[term].append(at)
-    count = max(len(terms), FEWEST)
-    weight = {term: math.log(1 + count / len(those)) ** 2 for term, those in holding.items()}
-    length = np.array([math.sqrt(sum(sorted(weight[term] for term in own))) for own in terms])
+    weight = {
+        term: math.log(1 + max(len(terms), FEWEST) / len(those)) ** 2 for term, those in holding.items()
+    }
+    length = np.array([math.sqrt(sum(weight[term] for term in own)) for own in terms])
     places = {term: np.array(those) for term, those in holding.items()}
-    group = np.arange(len(terms))
+    near: defaultdict[int, dict[int, float]] = defaultdict(dict)
     for at in sorted(among):
         shared = np.zeros(len(terms))
         for term in terms[at]:
             shared[places[term]] += weight[term]
         shared[at] = 0.0
         (close,) = np.nonzero((shared > 0.0) & (shared >= NEAR * length[at] * length))
-        by_nearness = close[np.argsort(-shared[close] / length[close], kind="stable")].tolist()
-        for other in islice((other for other in by_nearness if may(at, other)), nearest):
-            group[group == max(group[at], group[other])] = min(group[at], group[other])
-    members: defaultdict[int, list[int]] = defaultdict(list)
-    for at, first in enumerate(group.tolist()):
-        members[first].append(at)
-    return [those for _, those in sorted(members.items()) if len(those) > 1]
+        for other in (other for other in close.tolist() if may(at, other)):
+            near[at][other] = near[other][at] = float(shared[other] / length[at] / length[other])
+    chosen = {
+        (at, other)
+        for at, those in near.items()
+        for other in nlargest(NEAREST, sorted(those), key=those.__getitem__)
+    }
+    group = np.arange(len(terms))
+    for at, other in chosen & {(other, at) for at, other in chosen}:
+        group[group == max(group[at], group[other])] = min(group[at], group[other])
+    groups = (np.flatnonzero(group == first).tolist() for first in np.unique(group))
+    return [those for those in groups if len(those) > 1]
 
 
 def _outdated(
-    topics: Sequence[Topic], incoming: Collection[int], view: View, asker: Asker
+    groups: Sequence[Sequence[Data]], incoming: Collection[int], view: View, asker: Asker
 ) -> tuple[list[Move], Sequence[Reason]]:
-    shown = {entry.seq for entry in entries_of(topics)}
+    shown = {seq_of(fact["id"]) for facts in groups for fact in facts}
 
     def read(data: Data, wrong: list[Reason]) -> list[Move]:
         claims: list[Move] = []
@@ -362,8 +360,8 @@ def _outdated(
         _, withheld = allowed(read(data, wrong), incoming, view)
         return wrong + [item.reason for item in withheld if item.reason.code not in ASKED]
 
-    groups = [{"heading": topic.title, "facts": [*map(of.brief, topic.entries)]} for topic in topics]
-    data, wrong = asker.ask_checked(COMPARE, {"groups": groups}, check)
+    asked = [{"facts": facts, "told": [*map(line_of, facts)]} for facts in groups]
+    data, wrong = asker.ask_checked(COMPARE, {"groups": asked}, check)
     return (read(data, []) if data is not None else []), wrong
 
 

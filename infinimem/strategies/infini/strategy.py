@@ -155,9 +155,8 @@ class Infini:
             if waiting := len(places) - count:
                 self._asker.note(f"{waiting} lines wait in CURRENT: too many for one go")
             outcome = yield plan
-            if isinstance(
-                outcome, Rejected
-            ):  # then to the nearest documents; what one replaced goes if it may
+            if isinstance(outcome, Rejected):
+                # then to the nearest documents; what one replaced goes if it may
                 why, view = outcome.reasons, outcome.view
                 seqs = {place.seq for place in places[:count]}
                 left = [place for place in movable(view.buffer, view) if place.seq in seqs]
@@ -369,7 +368,8 @@ class _Unit:
                 for at, turn in enumerate(turns)
                 if turn.seq in told or any(one.seq in bad for one in turns[at : at + CONTEXT_TURNS + 1])
             ]
-            again = known._reply(concerned or turns, context, people, problems)
+            before = context if turns[0] in (concerned or turns) else ()
+            again = known._reply(concerned or turns, before, people, problems)
         if again.failure and first.failure:
             return again
         return _settled(_Drawn() if first.failure else first, _Drawn() if again.failure else again)

@@ -70,10 +70,8 @@ class Account(Asker):
 
 
 def _placed(items: Iterable[Data], known: Collection[int]) -> tuple[list[Data], list[Reason]]:
-    placed: list[Data] = []
-    seen: set[int] = set()
-    repeated: set[int] = set()
-    unknown: list[str] = []
+    placed, unknown = list[Data](), list[str]()
+    seen, repeated = set[int](), set[int]()
     for item in items:
         seqs: list[int] = []
         for name in item["fact_ids"]:

@@ -42,7 +42,7 @@ from infinimem.markdown.signature import text_start
 from infinimem.model import CURRENT, Candidate, Evidence, Located, Retrieved, Stage
 from infinimem.operations.provenance import replaced_by
 from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
-from infinimem.store.view import View, archive_of
+from infinimem.store.view import View, archive_of, only
 from infinimem.strategies.readers.shown import best_partitions, shown
 from infinimem.tools import Result, Toolbox
 from infinimem.tools.tool import rows, scope_of
@@ -237,10 +237,10 @@ class Search:
     ) -> Iterator[list[Retrieved]]:
         """Ask, and make the calls of each reply until one ends the search; yield what each round brings.
         `shown` is what the model sees already, `budget` the tokens of what it sees in the end."""
-        shown = list(shown)
+        shown, known = list(shown), {"catalog": self._catalog(), "tools": self._tools.extra}
         while self.rounds_left > 0:
-            known = {"catalog": self._catalog(), "tools": self._tools.extra, "calls": list(self._calls)}
-            reply = llm.complete(self.task, {**variables, **known, "rounds_left": str(self.rounds_left)})
+            known |= {"calls": list(self._calls), "rounds_left": str(self.rounds_left)}
+            reply = llm.complete(self.task, {**variables, **known})
             if self._ends(reply.data or {}):
                 self.reply = reply
                 return
@@ -248,8 +248,7 @@ class Search:
             calls = (reply.data or {}).get("calls", [])[:CALLS]
             self.is_course = any(_is_course(call) for call in calls)
             left = min(budget - size(shown), COURSE if self.is_course else ROUND)
-            new: list[Retrieved] = []
-            news = False
+            new, news = list[Retrieved](), False
             for made, call in enumerate(calls):
                 beside = {"context_lines": AROUND} if call["name"].startswith("grep") else {}
                 result = self._tools.call(call["name"], {**beside, **call["arguments"]})
@@ -287,12 +286,14 @@ class Search:
     def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
         """What a search finds as entries; of other results the lines, matches first."""
         if call["name"] == "search" and "hits" in result:
+            given = call["arguments"]
+            by, query = str(given.get("by") or ""), str(given["query"])
+            view = only(self._view, {by}) if by else self._view
             if _is_course(call):
-                yield from course(self._view, str(call["arguments"]["query"]), COURSE)
-                return
-            scope = scope_of(call["arguments"].get("scope") or "default")
-            query = str(call["arguments"]["query"])
-            yield from near(searcher(self._view).entries(query, FIRST, scope))
+                yield from course(view, query, COURSE)
+            else:
+                scope, skip = scope_of(given.get("scope") or "default"), max(int(given.get("offset") or 0), 0)
+                yield from near(searcher(view).entries(query, skip + FIRST, scope)[skip:])
             return
         for hit in result.get("hits", ()):
             yield from self._at(hit["doc_id"], hit["start_line"], hit["end_line"])
@@ -388,7 +389,9 @@ def best_that_fit(ranked: Callable[[int], Sequence[Retrieved]], budget: int) -> 
     return pack(ranked(MOST), budget) if more else packed
 
 
-def pack(items: Iterable[Retrieved], budget: int) -> list[Retrieved]:
+def pack(
+    items: Iterable[Retrieved], budget: int, count: Callable[[str], int] = tokens.count
+) -> list[Retrieved]:
     """Return the best items that fit, in their order, without lines that an earlier piece already shows."""
     packed: list[Retrieved] = []
     left = budget
@@ -400,7 +403,7 @@ def pack(items: Iterable[Retrieved], budget: int) -> list[Retrieved]:
             for taken in packed
         ):
             continue
-        if (length := tokens.count(item.text)) <= left:
+        if (length := count(item.text)) <= left:
             packed.append(item)
             left -= length
     return packed

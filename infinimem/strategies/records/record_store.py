@@ -82,9 +82,9 @@ class RecordStore:
         folders = view.spec.record_folders
         if known is None or changed is None:
             known, changed = cls(view), [*chain.from_iterable(map(view.below, folders))]
-        store = known.copy()
-        store.view = view.bare()  # a circle of the two would keep files open
         documents = {doc_id for doc_id in changed if doc_id.startswith(folders)}
+        store = known.copy() if documents else copy(known)
+        store.view = view.bare()  # a circle of the two would keep files open
         if not documents:
             return store
         chosen: dict[str, Record | None] = dict.fromkeys(sorted(map(stem, documents)))
@@ -295,7 +295,7 @@ class VectorIndex:
                 del self._places[old.group][name]
             if record := new.get(name):
                 self._places[record.group][name] = rows.at[text_key(record.text)]
-        self._records = store.records.copy()
+        self._records = store.records.copy() if moved else known
 
     def _with(self, texts: Sequence[str], said: Iterable[Located]) -> Rows:
         """The library's vectors, with those of these texts, kept while the evidence that they tell of stands

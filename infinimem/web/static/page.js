@@ -22,7 +22,9 @@ drawer.addEventListener("click", (event) => {
 setInterval(async () => {
   const main = document.querySelector("main[data-version]");
   if (!main || document.visibilityState !== "visible") return;
-  if (document.activeElement?.matches("main input, main textarea, main select")) return;
+  if (document.activeElement?.matches("main textarea, main select")) return;
+  const fields = [...document.querySelectorAll("main input, main textarea")];
+  if (fields.some((field) => field.value !== field.defaultValue)) return;
   const version = await fetch("/version").then((answer) => answer.ok && answer.text(), () => "");
   if (!version || version === main.dataset.version) return;
   htmx.ajax("GET", location.pathname + location.search, { target: "#main", select: "#main", swap: "outerMorph" });
