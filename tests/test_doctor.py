@@ -95,7 +95,10 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
     "pasted-said": (append("CURRENT.md", "- <seq=1> again\n"), BAD, "stands twice", "CURRENT:", MENDED),
     "merged": (twin("evidence/s1.md", "s2.md"), BAD, "stand twice", "evidence/s2:", LEFT),
     "high": (append("topics/food.md", "- <seq=900000> x\n"), BAD, "high-water", "topics/food:", MENDED),
-    "mark": (lambda root: (root / ".infinimem/seq").write_bytes(b"x"), HINT, "mark of seqs is lost", ".infinimem/seq", MENDED),
+    "mark": (
+        lambda root: (root / ".infinimem/seq").write_bytes(b"x"),
+        HINT, "mark of seqs is lost", ".infinimem/seq", MENDED,
+    ),
     "renamed": (moved("topics/food.md", "topics/eat.md"), HINT, "header says id", "topics/eat:1", MENDED),
     "renamed-said": (
         moved("evidence/s1.md", "evidence/s9.md"), HINT, "header says id", "evidence/s9:1", LEFT
@@ -127,7 +130,8 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
         HINT, "take over what you want", ".infinimem/conflicts/0001-topics-food.md", LEFT,
     ),
     "receipts": (
-        twin("journal/0001-consolidate-*.md", "{} (1).md"), BAD, "a second version of journal/", "journal/", MENDED
+        twin("journal/0001-consolidate-*.md", "{} (1).md"),
+        BAD, "a second version of journal/", "journal/", MENDED
     ),
 }  # fmt: skip
 

@@ -84,13 +84,13 @@ def test_sessions_whose_names_make_the_same_file_name_have_a_file_each(library: 
     assert files == [["in a/b"], ["in a b"]]
 
 
-def test_a_session_stays_in_its_file_however_long(library: Library) -> None:
+def test_a_session_stays_in_its_file_and_a_long_one_goes_on_in_a_second(library: Library) -> None:
     library.record(
         [Turn("first", session="s", time="2025-03-01"), Turn("later", session="s", time="2025-03-02")]
     )
     assert library.view().ids("evidence") == ("evidence/2025-03-01-s",)
     library.record([Turn("x" * 1_500_000, session="s") for _ in range(2)])
-    assert library.view().ids("evidence") == ("evidence/2025-03-01-s",)
+    assert library.view().ids("evidence") == ("evidence/2025-03-01-s", "evidence/2025-03-01-s-part2")
     assert len(list(library.view().entries("evidence"))) == 4
 
 

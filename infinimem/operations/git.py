@@ -36,9 +36,10 @@ from infinimem.spec import folders
 from infinimem.store.commit import LATEST
 from infinimem.store.files import Files
 from infinimem.store.library import Library
+from infinimem.store.lines import block_of
 from infinimem.store.merging import merged
 from infinimem.store.receipts import parse_receipt, receipt_ids
-from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, block_of
+from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.view import View
 
 PATH = ".infinimem/git"

@@ -22,8 +22,8 @@ from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
-from infinimem.store.lines import ID, Mark, fold, marks_of, plain
-from infinimem.store.spec import EVIDENCE, WAITING, block_of, slug
+from infinimem.store.lines import ID, Mark, block_of, fold, marks_of, plain
+from infinimem.store.spec import EVIDENCE, WAITING, slug
 from infinimem.store.view import View
 
 PART_BYTES = 2 * 1024 * 1024

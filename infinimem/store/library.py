@@ -31,7 +31,8 @@ from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
 from infinimem.store.index import Index
-from infinimem.store.spec import EVIDENCE, FORGETTING, JOURNAL, block_of
+from infinimem.store.lines import block_of
+from infinimem.store.spec import EVIDENCE, FORGETTING, JOURNAL
 from infinimem.store.view import Applied, Outcome, Rejected, Stored, View
 from infinimem.user_folders import approve
 
@@ -232,7 +233,6 @@ class Library:
             small = listing.stamps[doc_id].size <= RECENT_BYTES
             return recent(doc_id) if small else read(doc_id)
 
-        mark = sequence.high_water(self.files) if self.initialised else None
         view = View(
             listing.ids,
             load,
@@ -245,7 +245,7 @@ class Library:
             stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing),
             embedder=self._embedder,
             spec=self.spec,
-            own=None if mark is None else block_of(mark),
+            block=lambda: library.block if (library := mine()) else None,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
         )
         self._view = (now, view)
@@ -533,6 +533,12 @@ class Library:
         recheck(self.files, self.clock().timestamp(), LATEST)
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
+
+    @property
+    def block(self) -> int | None:
+        """In which block numbers are given here; None if none was given yet."""
+        mark = sequence.high_water(self.files) if self.initialised else None
+        return None if mark is None else block_of(mark)
 
     def allocate(self, count: int, view: View) -> int:
         """Reserve seqs, durably; return the first. Never one given before, even if its line is gone."""

@@ -13,7 +13,7 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, INBOX
-from infinimem.store.spec import ARCHIVE, EVIDENCE, HOME, SIZE, TOPICS, WAITING, block_of
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS, WAITING
 
 Mark = tuple[str, ...]
 """By what a turn is recognised when it comes again; its text is no mark, people repeat themselves."""
@@ -24,6 +24,15 @@ def marks_of(key: str | None, session: str | None, turn: str | None) -> list[Mar
     if session and turn:
         marks.append(("turn", plain(session), plain(turn)))
     return marks
+
+
+HOME, SIZE, LAST = 10**9, 10**6, 10**12
+"""Seqs below the first are of the library's first place; above lie blocks of this size, one of each copy."""
+
+
+def block_of(seq: int) -> int:
+    """Return the block that a seq was given in; 0 where the library was made, or by a person who typed it."""
+    return seq // SIZE if HOME <= seq < LAST else 0
 
 
 def plain(value: str) -> str:

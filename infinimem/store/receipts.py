@@ -19,7 +19,8 @@ from infinimem.markdown.signature import format_seqs, parse_entry
 from infinimem.model import Entry, Receipt, ReceiptRow, Usage
 from infinimem.store.files import digest
 from infinimem.store.line_map import Reverse, parse_reverse, parts
-from infinimem.store.spec import JOURNAL, block_of
+from infinimem.store.lines import block_of
+from infinimem.store.spec import JOURNAL
 from infinimem.store.view import View, whole
 
 QUOTED = "## As it was"

@@ -32,7 +32,8 @@ from infinimem.store import disk
 from infinimem.store.commit import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import state_of
-from infinimem.store.spec import EVIDENCE, JOURNAL, SIZE, block_of
+from infinimem.store.lines import SIZE, block_of
+from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.state import SeenLine, is_here, owner
 from infinimem.store.view import View, whole
 

@@ -24,9 +24,6 @@ STANDING = f"{TOPICS}instructions-and-preferences"
 """The document of what the user asked for once and for all, whose sections are these two."""
 INSTRUCTIONS, PREFERENCES = "Instructions", "Preferences"
 
-HOME, SIZE, LAST = 10**9, 10**6, 10**12
-"""Seqs below the first are of the library's first place; above lie blocks of this size, one of each copy."""
-
 FORGETTING = ".infinimem/forgetting"
 """Is there while a `forget` is to be finished, by whoever opens the library; says nothing."""
 
@@ -44,11 +41,6 @@ def slug(text: str) -> str:
     """Return its letters a-z and digits, with a hyphen for each gap; "" for none ("Dr. Vű": "dr-vu")."""
     plain = normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
-
-
-def block_of(seq: int) -> int:
-    """Return the block that a seq was given in; 0 where the library was made, or by a person who typed it."""
-    return seq // SIZE if HOME <= seq < LAST else 0
 
 
 def is_device(name: str) -> bool:

@@ -28,9 +28,9 @@ from infinimem.settings import Settings
 from infinimem.spec import MEMORIES, StrategySpec, folders, spec_of
 from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
-from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, fold
+from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, block_of, fold
 from infinimem.store.records import stem, turns_behind
-from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, JOURNAL, TOPICS, block_of
+from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, JOURNAL, TOPICS
 
 if TYPE_CHECKING:
     from infinimem.store.freshness import DocumentStates
@@ -129,7 +129,7 @@ class View:
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
-        own: the block in which seqs are given here; None where none was given yet.
+        block: gives the block in which seqs are given here, None where none was given yet.
         spec: the strategy that looks, and sees no sibling's documents; None takes that of the settings.
     """
 
@@ -149,7 +149,7 @@ class View:
         root: str | None = None,
         spec: StrategySpec | None = None,
         before: tuple[View, Collection[str]] | None = None,
-        own: int | None = None,
+        block: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.spec = spec or spec_of(settings.strategy)
         self.stored = stored
@@ -162,7 +162,7 @@ class View:
         self.drawn = drawn
         self.refused = refused
         self.tried = unanswered
-        self.own = own
+        self._block = block
         self.upto: int | None = None
         """The last turn that counts as said, of those that are open; None if all do."""
         self._whole: View | None = None
@@ -347,6 +347,11 @@ class View:
             for place in map(self.entry, waiting)
             if place and not (self._left(place.seq) or self.repeats(place))
         )
+
+    @cached_property
+    def own(self) -> int | None:
+        """The block in which seqs are given here; None where none was given yet."""
+        return self._block()
 
     def _is_foreign(self, seq: int) -> bool:
         """Return whether no list here tells what became of a turn: it is lost, or another copy's."""
