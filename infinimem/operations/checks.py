@@ -138,21 +138,22 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
         yield Finding("error", what, same[0])
     left = {*conflicts(inspection.view, inspection.documents)} if inspection.view.initialised else set()
     for doc_id in left:
-        if (name := original(inspection.documents[doc_id], inspection.view)) != doc_id:
-            yield Finding("error", f"a second version of {name}, which another program left", doc_id, MERGED)
+        name = original(inspection.documents[doc_id], inspection.view)
+        what = f"a second version of {name}, which another program left"
+        what = what if name != doc_id else "both versions of it, which a merge left"
+        yield Finding("error", what, doc_id, MERGED)
     for document in inspection.documents.values():
         note = inspection.view.is_note(document.id)
         level: Level = "note" if note else "error"
         if document.header.problem:
-            fix = MERGED * (document.id in left)
-            yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1", fix)
+            yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1")
         nul = undecoded = 0
         for number, line in enumerate(document.lines, 1):
             nul = nul or number * ("\x00" in line)
             undecoded = undecoded or number * bool(not line.isascii() and _UNDECODED.search(line))
             if line.startswith(_CONFLICT):
                 what = f"a git conflict marker ({line[:7]}); keep what you want, delete the markers"
-                yield Finding(level, what, f"{document.id}:{number}", MERGED * (document.id in left))
+                yield Finding(level, what, f"{document.id}:{number}")
         if nul:
             yield Finding("note", "contains NUL characters; save it as UTF-8 text", f"{document.id}:{nul}")
         if undecoded:

@@ -90,14 +90,14 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     reads = {seq: [SeenLine(one.doc_id, one.entry.line) for one in places] for seq, places in entries.items()}
     changed = {seq for seq, line in told if reads.get(seq) != [line]}
     tales, blocks = tales_of(view, {*doubled, *changed})
-    left: list[Located] = []
+    left, merged = list[Located](), set[int]()
     for seq, places in doubled.items():
         if is_merged or _is_told(places, tales[seq], not blocks <= {own}):
-            left += [
-                place for place in places if place not in (standing := _left_standing(places, tales[seq]))
-            ]
+            standing = _left_standing(places, tales[seq])
+            left += [place for place in places if place not in standing]
             places = standing
-        kept[seq] = _original(places, seen.get(seq))
+            merged.add(seq)
+        kept[seq] = places[0] if seq in merged else _original(places, seen.get(seq))
         if seq in entries:  # a turn that somebody copied is no other turn: `doctor` names it
             entries[seq] = places
             copies += [place for place in places if place is not kept[seq]]
@@ -105,7 +105,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     carried: list[tuple[Located, str]] = []
     for seq, places in entries.items():
         original, before, tale = kept.get(seq, places[0]), seen.get(seq), tales.get(seq, _UNTOLD)
-        if before is None:
+        if before is None or seq in merged:
             continue
         was = parse_entry(before.line) if original.entry.line.rstrip() != before.line.rstrip() else None
         if was and _bare(was) != _bare(original.entry) and before.line not in tale.quoted:
@@ -138,8 +138,9 @@ def _gone(
 
 def _is_told(places: Sequence[Located], tale: Tale, is_shared: bool) -> bool:
     """Return whether receipts brought a line to all its places, and no person pasted it: those of two sides
-    did, or one edited what stands here as it was."""
-    if any(place.entry.line in tale.quoted for place in places):
+    did, or both edited it, or one what stands here as it was."""
+    readings = {place.entry.line for place in places}
+    if readings & tale.quoted or (is_shared and tale.quoted and len(readings) == len(places)):
         return True
     docs = {place.doc_id for place in places}
     return is_shared and len(docs) == len(places) and docs <= {*BUFFERS, *chain.from_iterable(tale.steps)}
