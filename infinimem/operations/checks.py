@@ -417,9 +417,12 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
         yield Finding("error", "a transaction did not finish", f"{FOLDER}/{path.name}", FINISHED)
     for path in _entries(root / CONFLICTS):
         yield Finding("note", _SAVED, f"{CONFLICTS}/{path.name}")
-    # A clone has no machine state at all, a copy another's: they need none before they are written to.
-    lost = any(os.path.lexists(root / path) for path in (MARK, state.PATH))
-    if lost and not (inspection.library.files.read(MARK) or b"")[:1].isdigit() and inspection.places:
+    # A clone has no mark, and needs none before it gives a number.
+    if (
+        os.path.lexists(root / MARK)
+        and not (inspection.library.files.read(MARK) or b"")[:1].isdigit()
+        and inspection.places
+    ):
         yield Finding("note", "the high-water mark of seqs is lost", MARK, REBUILT)
 
 

@@ -21,15 +21,13 @@ from infinimem.model import BUFFERS, INBOX, Entry, Located, ReceiptRow
 from infinimem.store.line_map import reading
 from infinimem.store.lines import block_of
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
-from infinimem.store.receipts import Tale, tales_of
+from infinimem.store.receipts import DOUBLED, Tale, tales_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
 from infinimem.store.state import Changes, SeenLine
 from infinimem.store.view import View, without
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
-DOUBLED = "doubled"
-"""Why a line that a merge left twice is gone from one place: it stands in the other."""
 _UNTOLD = Tale([], set())
 
 Position = tuple[str, int]
@@ -86,7 +84,8 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     foreign = (entry for entry in new if block_of(entry.seq) != own)
     # a short number that somebody typed has no origin
     is_merged = own is not None and any(block_of(entry.seq) or entry.origin for entry in foreign)
-    told = seen.items() if is_merged else ()
+    is_shared = block_of(view.max_seq) != own or bool(own and view.lines.highest(0))
+    told = seen.items() if is_shared else ()
     reads = {seq: [SeenLine(one.doc_id, one.entry.line) for one in places] for seq, places in entries.items()}
     changed = {seq for seq, line in told if reads.get(seq) != [line]}
     tales, blocks = tales_of(view, {*doubled, *changed})
@@ -108,7 +107,8 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         if before is None or seq in merged:
             continue
         was = parse_entry(before.line) if original.entry.line.rstrip() != before.line.rstrip() else None
-        if was and _bare(was) != _bare(original.entry) and before.line not in tale.quoted:
+        is_own = was and (was.text.rstrip() == original.text.rstrip() or original.entry.source == "human")
+        if was and _bare(was) != _bare(original.entry) and not (is_own and before.line in tale.quoted):
             edited.append((original, before.line))
         if original.doc_id != before.doc_id and not tale.ends(original.doc_id):
             carried.append((original, before.doc_id))

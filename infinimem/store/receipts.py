@@ -31,6 +31,8 @@ FORGET, RENAME = "forget", "rename"
 """What receipts call the two operations that rewrite receipts, and that are not undone."""
 FORGOTTEN = "forgotten"
 """Why a line is nowhere, in the row of a receipt."""
+DOUBLED = "doubled"
+"""Why a line that a merge left twice is gone from one place: it stands in the other, where others put it."""
 _SUM = re.compile(r"-|[0-9a-f]{64}|\?[0-9.]+")
 """Of no file, of a file, and what a `forget` puts in the place of one."""
 _PLAIN, _LINKED = re.compile(r"[\w./-]+"), re.compile(r"\[([\w./-]+)\]\([^()\s]*\)")
@@ -265,7 +267,12 @@ def tales_of(view: View, seqs: Collection[int]) -> tuple[Mapping[int, Tale], set
             if line.startswith("high: "):
                 blocks.add(block_of(whole(line[6:]) or 0))
             row = cells_of(line)
-            if len(row) == 4 and row[1] != row[2] and (tale := tales.get(whole(row[0]) or 0)):
+            if (
+                len(row) == 4
+                and row[1] != row[2]
+                and row[3] != DOUBLED
+                and (tale := tales.get(whole(row[0]) or 0))
+            ):
                 tale.steps.append((row[1], row[2]))
         for line in document.lines[block(document.lines, QUOTED)]:
             if (entry := parse_entry(line)) and entry.seq in tales:
