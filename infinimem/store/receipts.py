@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from string import ascii_lowercase
-from typing import NamedTuple
 
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
@@ -31,6 +30,7 @@ FORGET, RENAME = "forget", "rename"
 """What receipts call the two operations that rewrite receipts, and that are not undone."""
 FORGOTTEN = "forgotten"
 """Why a line is nowhere, in the row of a receipt."""
+UNDONE = "undone"
 DOUBLED = "doubled"
 """Why a line that a merge left twice is gone from one place: it stands in the other, where others put it."""
 _SUM = re.compile(r"-|[0-9a-f]{64}|\?[0-9.]+")
@@ -248,11 +248,14 @@ def block(lines: Sequence[str], heading: str) -> slice:
     return slice(at, close) if close >= 0 else slice(end, end)
 
 
-class Tale(NamedTuple):
-    """What receipts tell of a line: from where to where it went, in order, and how it read before."""
+@dataclass
+class Tale:
+    """What receipts tell of a line: from where to where it went, in order, and how it read before; `last` is
+    DOUBLED if a merge left it twice, and UNDONE once that was taken back."""
 
-    steps: list[tuple[str, str]]
-    quoted: set[str]
+    steps: list[tuple[str, str]] = field(default_factory=list)
+    quoted: set[str] = field(default_factory=set)
+    last: str = ""
 
     def ends(self, doc_id: str) -> bool:
         """Return whether the line came there last."""
@@ -261,19 +264,15 @@ class Tale(NamedTuple):
 
 def tales_of(view: View, seqs: Collection[int]) -> tuple[Mapping[int, Tale], set[int]]:
     """Return what all receipts tell of some lines, and the blocks of seqs of those who wrote receipts."""
-    tales, blocks = {seq: Tale([], set()) for seq in seqs}, set[int]()
+    tales, blocks = {seq: Tale() for seq in seqs}, set[int]()
     for document in view.each(receipt_ids(view)) if tales else ():
         for line in document.lines:
             if line.startswith("high: "):
                 blocks.add(block_of(whole(line[6:]) or 0))
             row = cells_of(line)
-            if (
-                len(row) == 4
-                and row[1] != row[2]
-                and row[3] != DOUBLED
-                and (tale := tales.get(whole(row[0]) or 0))
-            ):
-                tale.steps.append((row[1], row[2]))
+            if len(row) == 4 and (tale := tales.get(whole(row[0]) or 0)):
+                tale.last = row[3] if row[3] == DOUBLED or (row[3] == UNDONE and tale.last) else ""
+                tale.steps += [(row[1], row[2])] * (row[1] != row[2] and row[3] != DOUBLED)
         for line in document.lines[block(document.lines, QUOTED)]:
             if (entry := parse_entry(line)) and entry.seq in tales:
                 tales[entry.seq].quoted.add(line)
