@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ import pytest
 from commit_library import Doing, consolidation, doing, fill, prepared
 from fault_disk import Call, Crash, hooked
 from fault_library import problems
+from fault_work import copy
 
 from infinimem import open_memory
 from infinimem.errors import LibraryError
@@ -279,7 +279,7 @@ def test_lines_that_found_no_room_stay_where_the_receipt_says_though_a_crash_fol
     library: Library, plan: Plan, tmp_path: Path
 ) -> None:
     library.clock = lambda: datetime(2025, 3, 3, 12, tzinfo=UTC)
-    twin = Library(shutil.copytree(library.root, tmp_path / "twin"), library.clock, trust=True)
+    twin = Library(copy(library.root, tmp_path / "twin"), library.clock, trust=True)
     same = twin.apply(plan)  # the same change at the same time, so the same name
     assert isinstance(same, Applied)
     assert same.receipt

@@ -31,7 +31,7 @@ from infinimem.errors import LibraryError
 from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import BUFFERS, Receipt
+from infinimem.model import BUFFERS, Entry, Receipt
 from infinimem.spec import folders
 from infinimem.store.commit import LATEST
 from infinimem.store.files import Files
@@ -462,14 +462,18 @@ class Repository:
         self._run("push", *quiet, "--", remote, f"HEAD:refs/heads/{branch}", env=_NETWORK)
 
     def written(self, *versions: str) -> dict[int, str]:
-        """Return the signed lines that one version has and an earlier one has not, by seq."""
+        """Return the lines that one version has and an earlier one has not, or says otherwise, by seq; of a
+        turn and a fact that was drawn from it the fact."""
         plain = ("--unified=0", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
         diff = self._run("diff", *plain, *versions, "--", *_ours()).decode("utf-8", "replace")
-        sides: dict[str, dict[int, str]] = {"-": {}, "+": {}}
+        sides: dict[str, dict[int, Entry]] = {"-": {}, "+": {}}
         for line in diff.split("\n"):
             if line[1:].startswith("- <") and (entry := parse_entry(line[1:])):
-                sides.get(line[0], {})[entry.seq] = entry.text
-        return {seq: text for seq, text in sorted(sides["+"].items()) if seq not in sides["-"]}
+                sides.get(line[0], {})[entry.seq] = entry
+        had = {(seq, entry.text) for seq, entry in sides["-"].items()}
+        had.update((seq, "") for entry in sides["+"].values() for seq in entry.origin)
+        new = {seq: entry.text for seq, entry in sorted(sides["+"].items()) if (seq, "") not in had}
+        return {seq: text for seq, text in new.items() if (seq, text) not in had}
 
     def merge(self, commit: str) -> None:
         """Merge a commit; where git cannot, both sides are left in the files."""
