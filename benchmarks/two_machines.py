@@ -45,6 +45,7 @@ def change(root: Path, changes: int, seed: int) -> None:
     chance = random.Random(seed)
     memory = open_memory(root, model="offline")
     library = memory.library
+    library.adopt_edits()  # from here on an edit is one
     entries = [place for place in library.view().entries("default") if place.doc_id.startswith("topics/")]
     third = changes // 3
     chosen = chance.sample(entries, 2 * third)
@@ -85,7 +86,6 @@ def main() -> None:
         git(one, "push", "-q", "origin", "main")
         git(place, "clone", "-q", "remote.git", "two")
         for seed, root in enumerate((one, two), 1):
-            infinimem(root, "doctor", "--fix")
             change(root, given.changes, seed)
         for root in (one, two, two, one):
             wall, processor, told = infinimem(root, "sync")

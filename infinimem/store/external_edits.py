@@ -103,6 +103,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
             copies += [place for place in places if place is not kept[seq]]
     edited: list[tuple[Located, str]] = []
     carried: list[tuple[Located, str]] = []
+    settled = {place.seq for place in left}
     for seq, places in entries.items():
         original, before, tale = kept.get(seq, places[0]), seen.get(seq), tales.get(seq, _UNTOLD)
         if before is None:
@@ -110,7 +111,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         was = parse_entry(before.line) if original.entry.line.rstrip() != before.line.rstrip() else None
         if was and _bare(was) != _bare(original.entry) and before.line not in tale.quoted:
             edited.append((original, before.line))
-        if original.doc_id != before.doc_id and not tale.ends(original.doc_id):
+        if original.doc_id != before.doc_id and not (seq in settled or tale.ends(original.doc_id)):
             carried.append((original, before.doc_id))
     return ExternalEdits(
         typed=tuple(typed),

@@ -231,7 +231,8 @@ def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
     stood = {place.seq: one.id for one in before for place in one.entries}
     stands = {place.seq: one.id for one in after for place in one.entries}
     for seq in sorted({seq for seq, _ in (*done.removed, *done.added)}):
-        elsewhere = view.entry(seq)  # the other side moved it there, or took it out
-        moved = elsewhere.doc_id if elsewhere and elsewhere.doc_id not in done.documents else "-"
-        done.rows.append(ReceiptRow(seq, stands.get(seq) or stood[seq], stands.get(seq, moved), DOUBLED))
+        places = view.lines.all("select d.name from line join document d on d.id = doc where seq = ?", seq)
+        moved = (name for (name,) in places if name not in done.documents)  # else the other side took it out
+        now = stands.get(seq) or next(moved, "-")
+        done.rows.append(ReceiptRow(seq, stands.get(seq) or stood[seq], now, DOUBLED))
     return done
