@@ -86,9 +86,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     foreign = (entry for entry in new if block_of(entry.seq) != own)
     # a short number that somebody typed has no origin
     is_merged = own is not None and any(block_of(entry.seq) or entry.origin for entry in foreign)
-    told = seen.items() if is_merged else ()
-    reads = {seq: [SeenLine(one.doc_id, one.entry.line) for one in places] for seq, places in entries.items()}
-    changed = {seq for seq, line in told if reads.get(seq) != [line]}
+    changed = differences(view, seen) if is_merged else ()
     tales, blocks = tales_of(view, {*doubled, *changed})
     left: list[Located] = []
     for seq, places in doubled.items():
@@ -239,7 +237,8 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     done = Rendered()
     texts = {(doc_id, number): text for doc_id, number, text in edits.typed}
     old = {position(place): place.entry for place in edits.copies}
-    seqs = _given(edits, first_seq)
+    to_sign = sorted([*texts, *edits.renumbered])
+    seqs = {place: seq for seq, place in enumerate(to_sign, first_seq)}
     for place, seq in seqs.items():
         why = f"renumbered from {old[place].seq}" if place in old else "stamped"
         done.rows.append(ReceiptRow(seq, place[0], place[0], why))
@@ -260,7 +259,13 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         done.rows.append(ReceiptRow(seq, seen.doc_id, "-", "deleted"))
     done.rows += [ReceiptRow(place.seq, was, place.doc_id, "moved by hand") for place, was in edits.carried]
     signed = {place: format_entry(seqs[place], text, source="human") for place, text in texts.items()}
-    _sign(done, view, signed | {place: resigned(old[place], entry) for place, entry in new.items()})
+    signed |= {place: resigned(old[place], entry) for place, entry in new.items()}
+    for doc_id in sorted({doc_id for doc_id, _ in signed}):
+        lines = {number: line for (name, number), line in signed.items() if name == doc_id}
+        done.documents[doc_id] = document = view.document(doc_id).sign(lines)
+        done.added += [
+            (place.seq, place.entry.line) for place in document.entries if position(place) in signed
+        ]
     done.removed += [(old[place].seq, old[place].line) for place in new]
     for line in edits.left:
         done.rows.append(ReceiptRow(line.seq, line.doc_id, edits.kept[line.seq].doc_id, DOUBLED))
@@ -328,19 +333,3 @@ def _person_text(text: str) -> str:
     if not (text := one_line(clean_text(text))):
         raise UsageError("the text is empty; to take a fact out, forget it")
     return text
-
-
-def _given(edits: ExternalEdits, first_seq: int) -> dict[Position, int]:
-    typed = ((doc_id, number) for doc_id, number, _ in edits.typed)
-    return {place: seq for seq, place in enumerate(sorted([*typed, *edits.renumbered]), first_seq)}
-
-
-def _sign(done: Rendered, view: View, lines: Mapping[Position, str]) -> None:
-    by_document: dict[str, dict[int, str]] = {}
-    for (doc_id, number), line in sorted(lines.items()):
-        by_document.setdefault(doc_id, {})[number] = line
-    done.documents |= {
-        doc_id: view.document(doc_id).sign(signatures) for doc_id, signatures in by_document.items()
-    }
-    for places in (document.entries for document in done.documents.values() if document):
-        done.added += [(place.seq, place.entry.line) for place in places if position(place) in lines]

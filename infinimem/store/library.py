@@ -227,6 +227,11 @@ class Library:
 
         recent = lru_cache(RECENT)(read)
 
+        def block() -> int | None:
+            library = mine()
+            mark = sequence.high_water(library.files) if library and library.initialised else None
+            return None if mark is None else block_of(mark)
+
         def load(doc_id: str) -> Document:
             if len(listing.ids) <= HELD or parsed.owned(doc_id):
                 return held.setdefault(doc_id, read(doc_id, keep=True))
@@ -242,10 +247,9 @@ class Library:
             refused=lists.refused,
             unanswered=lists.unanswered,
             buffer_age=age,
-            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing),
+            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing, block),
             embedder=self._embedder,
             spec=self.spec,
-            block=lambda: library.block if (library := mine()) else None,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
         )
         self._view = (now, view)
@@ -267,9 +271,8 @@ class Library:
 
         for turn in turns:
             evidence.check_turn(turn)
-        with self._writing():
+        with self.locked() as view:
             now = self._now()
-            view = self.view()
             fresh = evidence.unrecorded(turns, view, lambda: sequence.doubtful(self.files))
             if not fresh:
                 return ()
@@ -440,15 +443,10 @@ class Library:
     @contextmanager
     def locked(self) -> Iterator[View]:
         """Give the library as it is while nobody else writes, for the store's own operations."""
-        with self._writing():
-            yield self.view()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
         self.demand_initialised()
         with self.files.exclusive():
             self._finish()
-            yield
+            yield self.view()
             if self.settings.git:
                 operation("git").keep(self, unless_known=True)
 
@@ -533,12 +531,6 @@ class Library:
         recheck(self.files, self.clock().timestamp(), LATEST)
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
-
-    @property
-    def block(self) -> int | None:
-        """In which block numbers are given here; None if none was given yet."""
-        mark = sequence.high_water(self.files) if self.initialised else None
-        return None if mark is None else block_of(mark)
 
     def allocate(self, count: int, view: View) -> int:
         """Reserve seqs, durably; return the first. Never one given before, even if its line is gone."""

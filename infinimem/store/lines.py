@@ -118,10 +118,6 @@ class Lines:
             self._places[seq] = rows[0][0] if rows else None
         return self._places[seq]
 
-    def is_said(self, seq: int) -> bool:
-        """Return whether a turn has this seq."""
-        return (self.place(seq) or "").startswith(EVIDENCE)
-
     def waiting(self, among: Collection[int] | None = None) -> list[int]:
         """Return seqs of turns that nothing cites and that were not drawn from, ascending; of these alone."""
         if among is None:
@@ -162,7 +158,8 @@ class Lines:
     @property
     def entries(self) -> int:
         """How many lines stand outside of evidence."""
-        return self._sum("entries")
+        query = f"select coalesce(sum(entries), 0) from document where rank < {SAID}"
+        return self.seqs(query)[0]
 
     def highest(self, block: int | None = None) -> int:
         """Return the highest seq, or that of a block; 0 for none."""
@@ -207,10 +204,6 @@ class Lines:
         """Return all folded names of a kind, or those that begin so."""
         query = "select distinct folded from name where kind = ? and folded between ? and ?"
         return [row[0] for row in self.all(query, kind, prefix, f"{prefix}\U0010ffff")]
-
-    def _sum(self, column: str) -> int:
-        query = f"select coalesce(sum({column}), 0) from document where rank < {SAID} and {column}"
-        return self.seqs(query)[0]
 
 
 class _Cited(Set[int]):

@@ -201,12 +201,10 @@ def original(document: Document, view: View) -> str:
 
 def conflicts(view: View, doc_ids: Iterable[str]) -> list[str]:
     """Return which of these documents other programs left to be merged."""
-
-    def is_left(document: Document) -> bool:
-        marked = is_signed(document.id) and sides(document) is not None
-        return marked or original(document, view) != document.id
-
-    return [doc_id for doc_id in doc_ids if is_left(view.document(doc_id))]
+    documents = map(view.document, doc_ids)
+    return [
+        one.id for one in documents if (is_signed(one.id) and sides(one)) or original(one, view) != one.id
+    ]
 
 
 def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
@@ -220,16 +218,11 @@ def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
     for name, some in versions.items():
         data = reduce(lambda one, other: merged(name, b"", one, other), sorted({*some.values()}))
         done.documents[name] = Document.parse(name, data)
-    before = [view.document(doc_id) for doc_id in done.documents if doc_id in view]
-    after = [one for one in done.documents.values() if one]
-    had, has = (
-        Counter((place.seq, place.entry.line) for one in documents for place in one.entries)
-        for documents in (before, after)
-    )
-    done.removed += sorted((had - has).elements())
-    done.added += sorted((has - had).elements())
-    stood = {place.seq: one.id for one in before for place in one.entries}
-    stands = {place.seq: one.id for one in after for place in one.entries}
+    done.permit(view)
+    stood = {
+        place.seq: name for name in done.documents if name in view for place in view.document(name).entries
+    }
+    stands = {place.seq: one.id for one in done.documents.values() if one for place in one.entries}
     for seq in sorted({seq for seq, _ in (*done.removed, *done.added)}):
         places = view.lines.all("select d.name from line join document d on d.id = doc where seq = ?", seq)
         moved = (name for (name,) in places if name not in done.documents)  # else the other side took it out

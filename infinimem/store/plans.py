@@ -185,13 +185,7 @@ def receipt_and_changes(
 
 
 def violations(view: View, done: Rendered) -> list[Reason]:
-    old = [view.document(doc_id) for doc_id in done.documents if doc_id in view]
-    new = [document for document in done.documents.values() if document]
-    before, after = (
-        [(place.seq, place.entry.line) for document in documents for place in document.entries]
-        for documents in (old, new)
-    )
-    return law.conserved(before, after, done.added, done.removed)
+    return law.conserved(*done.sides(view), done.added, done.removed)
 
 
 def name_clashes(view: View, done: Rendered) -> list[Reason]:
@@ -226,6 +220,21 @@ class Rendered:
     names: dict[str, str] = field(default_factory=dict)
     sums: dict[str, str] = field(default_factory=dict)
     reverse_diffs: list[str] | None = None
+
+    def sides(self, view: View) -> list[Counter[law.Line]]:
+        """Return the lines of these documents, before and after."""
+        before = [view.document(doc_id) for doc_id in self.documents if doc_id in view]
+        after = [one for one in self.documents.values() if one]
+        return [
+            Counter((place.seq, place.entry.line) for one in some for place in one.entries)
+            for some in (before, after)
+        ]
+
+    def permit(self, view: View) -> None:
+        """Tell the law that every line was meant to come and go that does."""
+        before, after = self.sides(view)
+        self.removed += sorted((before - after).elements())
+        self.added += sorted((after - before).elements())
 
 
 def render(plan: Plan, view: View, first_seq: int, receipt: Receipt) -> Rendered:

@@ -260,14 +260,12 @@ class Tale(NamedTuple):
 def tales_of(view: View, seqs: Collection[int]) -> tuple[Mapping[int, Tale], set[int]]:
     """Return what all receipts tell of some lines, and the blocks of seqs of those who wrote receipts."""
     tales, blocks = {seq: Tale([], set()) for seq in seqs}, set[int]()
-    for document in view.each(receipt_ids(view)) if tales else ():
-        for line in document.lines:
-            if line.startswith("high: "):
-                blocks.add(block_of(whole(line[6:]) or 0))
-            row = cells_of(line)
-            if len(row) == 4 and row[1] != row[2] and (tale := tales.get(whole(row[0]) or 0)):
-                tale.steps.append((row[1], row[2]))
-        for line in document.lines[block(document.lines, QUOTED)]:
+    for receipt in receipts_of(view) if tales else ():
+        blocks.add(block_of(receipt.high))
+        for row in receipt.rows:
+            if row.was != row.now and row.seq in tales:
+                tales[row.seq].steps.append((row.was, row.now))
+        for line in receipt.quoted:
             if (entry := parse_entry(line)) and entry.seq in tales:
                 tales[entry.seq].quoted.add(line)
     return tales, blocks

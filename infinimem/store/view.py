@@ -87,6 +87,8 @@ class Stored:
     """Gives a document without keeping it."""
     index: Index
     listing: DocumentStates
+    block: Callable[[], int | None]
+    """Gives the block in which seqs are given here, None where none was given yet."""
 
 
 class Derivations:
@@ -129,7 +131,6 @@ class View:
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
-        block: gives the block in which seqs are given here, None where none was given yet.
         spec: the strategy that looks, and sees no sibling's documents; None takes that of the settings.
     """
 
@@ -149,7 +150,6 @@ class View:
         root: str | None = None,
         spec: StrategySpec | None = None,
         before: tuple[View, Collection[str]] | None = None,
-        block: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.spec = spec or spec_of(settings.strategy)
         self.stored = stored
@@ -162,7 +162,6 @@ class View:
         self.drawn = drawn
         self.refused = refused
         self.tried = unanswered
-        self._block = block
         self.upto: int | None = None
         """The last turn that counts as said, of those that are open; None if all do."""
         self._whole: View | None = None
@@ -351,7 +350,7 @@ class View:
     @cached_property
     def own(self) -> int | None:
         """The block in which seqs are given here; None where none was given yet."""
-        return self._block()
+        return self.stored.block() if self.stored else None
 
     def _is_foreign(self, seq: int) -> bool:
         """Return whether no list here tells what became of a turn: it is lost, or another copy's."""
@@ -388,7 +387,7 @@ class View:
         waiting = {*lines.waiting()} - left
         if self.spec.has_entries and self.drawn is None:
             waiting = {place.seq for place in self.uncited()}
-        refused = (seq for seq in {*self.refused, *left} if seq not in lines.cited and lines.is_said(seq))
+        refused = filter(lines.place, {*self.refused, *left} - lines.cited)
         return frozenset(waiting.union(lines.uncited() if self.spec.sparse else refused) - lines.hidden)
 
     @property

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.characters import one_line
@@ -48,19 +47,16 @@ def mark(text: str) -> str:
     return hashlib.sha256(text.rstrip().encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def marks(seqs: Collection[int | None], lookup: Lookup) -> dict[int, str]:
-    return {seq: mark(place.text) for seq in seqs if seq is not None and (place := lookup(seq))}
-
-
 def keep(files: Files, receipt: int, withheld: Sequence[Withheld], lookup: Lookup) -> None:
     """Write down what a receipt withheld and a person may approve later."""
-    rows = []
+    waiting = []
     for item in withheld:
-        if (code := item.reason.code) in ASKED:
-            seqs = (item.move.seq, item.move.by)
-            rows.append({"move": asdict(item.move), "code": code, "marks": marks(seqs, lookup)})
-    if rows:
-        _write(files, receipt, rows)
+        if item.reason.code in ASKED:
+            places = (lookup(seq) for seq in (item.move.seq, item.move.by) if seq is not None)
+            marks = {place.seq: mark(place.text) for place in places if place}
+            waiting.append(Proposal(receipt, item.move, item.reason.code, marks))
+    if waiting:
+        _write(files, receipt, waiting)
 
 
 def proposals(files: Files) -> tuple[Proposal, ...]:
@@ -84,24 +80,19 @@ def proposals(files: Files) -> tuple[Proposal, ...]:
 
 def drop(files: Files, settled: Collection[tuple[int, int]]) -> None:
     """Forget proposals: (receipt, seq) each. The caller holds the lock."""
-    for receipt in sorted({receipt for receipt, _ in settled}):
-        try:
-            rows = json.loads(files.read(_path(receipt), MAX_OWNED) or b"")
-            left = [row for row in rows if (receipt, row["move"]["seq"]) not in settled]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            continue
-        if left:
-            _write(files, receipt, left)
-        else:
-            files.remove(_path(receipt))
+    waiting = proposals(files)
+    left = [one for one in waiting if (one.receipt, one.move.seq) not in settled]
+    for receipt in sorted({one.receipt for one in waiting if one not in left}):
+        _write(files, receipt, [one for one in left if one.receipt == receipt])
 
 
-def _path(receipt: int) -> str:
-    return f"{FOLDER}/{receipt:04d}.json"
-
-
-def _write(files: Files, receipt: int, rows: Sequence[Mapping[str, Any]]) -> None:
-    files.replace(_path(receipt), json.dumps(rows, indent=1).encode())
+def _write(files: Files, receipt: int, waiting: Sequence[Proposal]) -> None:
+    path = f"{FOLDER}/{receipt:04d}.json"
+    rows = [{"move": asdict(one.move), "code": one.code, "marks": one.marks} for one in waiting]
+    if rows:
+        files.replace(path, json.dumps(rows, indent=1).encode())
+    else:
+        files.remove(path)
 
 
 def keep_replies(files: Files, replies: Iterable[RejectedReply], when: str) -> None:
