@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from infinimem.errors import DocumentNotFound, LibraryError, LockTimeout
 from infinimem.grounding.sentences import day_of, is_outdated
 from infinimem.markdown.document import Document, fences
-from infinimem.markdown.header import flow, quote
+from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import BUFFERS, Finding, Level, Located, Receipt
 from infinimem.operations.git import uncommitted
@@ -30,8 +30,9 @@ from infinimem.store.commit import CONFLICTS, FOLDER
 from infinimem.store.external_edits import ExternalEdits, find_edits, position
 from infinimem.store.files import digest
 from infinimem.store.library import Library
-from infinimem.store.lines import aliases_of, fold
+from infinimem.store.lines import fold
 from infinimem.store.merging import conflicts, original
+from infinimem.store.plans import also_called, former_name, headed
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.sequence import MARK
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
@@ -178,16 +179,11 @@ def mended(document: Document, view: View) -> Document | None:
         document.id in BUFFERS or document.id.startswith((TOPICS, ARCHIVE, *folders().records))
     ):
         return None
-    changes: dict[str, str | None] = {"id": quote(document.id)}
-    if document.id.startswith(TOPICS) and named.startswith(TOPICS) and named not in view:
-        names = dict.fromkeys([*aliases_of(document), named.rsplit("/", 1)[-1]])
-        changes["aliases"] = flow(list(names))
-    try:
-        new = document.with_header(changes)
-    except ValueError:
-        return None
+    new = headed(document, {"id": quote(document.id)})
+    if document.id.startswith(TOPICS) and (former := former_name(document, view)):
+        new = also_called(new, [former])
     lost = Counter(document.lines) - Counter(new.lines)
-    return new if all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
+    return new if lost and all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
 
 
 def links(inspection: Inspection) -> Iterator[Finding]:
