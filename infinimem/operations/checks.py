@@ -19,7 +19,7 @@ from infinimem.grounding.sentences import day_of, is_outdated
 from infinimem.markdown.document import Document, fences
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import BUFFERS, Finding, Level, Located, Receipt
+from infinimem.model import BUFFERS, Finding, Level, Located
 from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded, successor
 from infinimem.operations.review import CODES, awaiting
@@ -33,7 +33,6 @@ from infinimem.store.library import Library
 from infinimem.store.lines import fold
 from infinimem.store.merging import conflicts, original
 from infinimem.store.plans import also_called, former_name, headed
-from infinimem.store.receipts import parse_receipt
 from infinimem.store.sequence import MARK
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View
@@ -120,10 +119,6 @@ class Inspection:
     def complete(self) -> bool:
         """Whether every document of the program could be read."""
         return all(map(self.view.is_note, self.unreadable))
-
-    @cached_property
-    def receipts(self) -> tuple[Receipt, ...]:
-        return tuple(sorted(map(parse_receipt, self.own(JOURNAL)), key=lambda one: (one.number, one.id)))
 
     @cached_property
     def external(self) -> ExternalEdits:
@@ -281,7 +276,7 @@ def _seqs(inspection: Inspection, edits: ExternalEdits) -> Iterator[Finding]:
 
 def _origins(inspection: Inspection) -> Iterator[Finding]:
     drawn = inspection.view.drawn or frozenset()
-    rows = (row for receipt in inspection.receipts for row in receipt.rows)
+    rows = (row for receipt in recorded(inspection.view).receipts for row in receipt.rows)
     deleted = {row.seq for row in rows if row.why.startswith(("deleted", "removed"))}  # by a person
     for place in inspection.entries(ARCHIVE, *BUFFERS, TOPICS):
         missing = {seq for seq in place.entry.origin if seq not in inspection.places} - deleted
@@ -326,16 +321,16 @@ def receipts(inspection: Inspection) -> Iterator[Finding]:
     A line missing from a file that is as the program left it (its sha256) is an error; once a person changed
     the file, what they took out is theirs to take out: a note.
     """
-    by_label: dict[str, list[str]] = defaultdict(list)
-    for receipt in inspection.receipts:
+    if not inspection.complete:
+        return
+    records, by_label = recorded(inspection.view), defaultdict[str, list[str]](list)
+    for receipt in records.receipts:
         by_label[f"{receipt.number}{receipt.suffix[:7]}"].append(receipt.id)
     for label, same in by_label.items():
         if len(same) > 1 and label != "0":
             yield Finding("note", f"several receipts are called {label}: {', '.join(same)}", same[1])
-    if not inspection.complete:
-        return
     last: dict[int, tuple[str, str]] = {}
-    for receipt in inspection.receipts:
+    for receipt in records.receipts:
         last.update((row.seq, (row.now, receipt.id)) for row in receipt.rows)
     in_notes = {place.seq for document in inspection.documents.values() for place in document.entries}
     missing: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -352,12 +347,7 @@ def receipts(inspection: Inspection) -> Iterator[Finding]:
 
 def _is_ours(inspection: Inspection, doc_id: str, receipt_id: str) -> bool:
     """Tell whether only the program changed a file since a receipt that names it."""
-    steps = [  # receipt, checksum before, checksum after
-        (receipt.id, before, after)
-        for receipt in inspection.receipts
-        for name, before, after in receipt.files
-        if name == doc_id
-    ]
+    steps = recorded(inspection.view).changes(doc_id)
     since = next((n for n, (named, *_) in enumerate(steps) if named == receipt_id), len(steps))
     steps = steps[since:]
     if not steps or any(one[2] != then[1] for one, then in pairwise(steps)):
