@@ -318,11 +318,9 @@ def _settled(library: Library, repository: Repository, done: list[str]) -> tuple
     """Mend what git left of two sides, and commit; return files that are for a person to settle. Ids of the
     receipts are added to `done`."""
     done += mend(library)
-    if repository.is_merging:
-        marked = {f"{doc_id}.md" for doc_id in library.view().lines.suspects}
-        repository.end_merge((*(f"{name}.md" for name in BUFFERS), *folders().owned), marked)
-        if left := repository.conflicting():
-            return left
+    marked = {f"{doc_id}.md" for doc_id in library.view().lines.suspects}
+    if left := repository.end_merge((*(f"{name}.md" for name in BUFFERS), *folders().owned), marked):
+        return left
     with library.locked() as view:
         _commit(library.files, view, library.clock())
     return ()
@@ -435,10 +433,6 @@ class Repository:
         missing = [pair for pair in IDENTITY.items() if pair[0] not in configured]
         return [part for pair in missing for part in ("-c", "=".join(pair))]
 
-    @property
-    def is_merging(self) -> bool:
-        return os.path.lexists(f"{self._git}/MERGE_HEAD")
-
     def upstream(self, remote: str) -> tuple[str, str]:
         """Return the remote, and the branch of the same name there as is checked out here."""
         branch = self.said("symbolic-ref", "--short", "HEAD")
@@ -486,15 +480,19 @@ class Repository:
             if not self.conflicting():
                 raise
 
-    def end_merge(self, ours: tuple[str, ...], but: Collection[str]) -> None:
-        """Take in files of ours that wait to be merged, but those, and commit the merge if no other waits."""
+    def end_merge(self, ours: tuple[str, ...], but: Collection[str]) -> tuple[str, ...]:
+        """Take in files of ours that wait to be merged, but those, and commit the merge, if one is under way;
+        return files for which it has to wait."""
+        if not os.path.lexists(f"{self._git}/MERGE_HEAD"):
+            return ()
         waiting = (path for path in self.conflicting() if path.startswith(self._prefix))
         names = [path.removeprefix(self._prefix) for path in waiting]
         mended = b"\0".join(os.fsencode(name) for name in names if name.startswith(ours) and name not in but)
         if mended:
             self._run("add", "--all", *_FROM_STDIN, given=mended)
-        if not self.conflicting():
+        if not (left := self.conflicting()):
             self._run(*self._identity(), "commit", "--quiet", "--no-verify", "--no-edit", "--no-status")
+        return left
 
     def conflicting(self) -> tuple[str, ...]:
         """Return all files of the repository that wait to be merged."""

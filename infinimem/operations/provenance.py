@@ -11,17 +11,15 @@ less to tell. history.py tells it as the story of a line, and line by line of a 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 
-from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.model import BUFFERS, Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import folders
-from infinimem.store.index import PORTION, Index
+from infinimem.store.index import PORTION
 from infinimem.store.lines import STEM, Lines, fold
 from infinimem.store.receipts import number_of, parse_receipt, quoted, receipt_ids, reverse_diffs
 from infinimem.store.records import evidence_of, sources_of, stem, turns_behind
@@ -112,11 +110,7 @@ class Lineage:
 
     @cached_property
     def _rows(self) -> Lines:
-        try:
-            return _taken_in(self.view, self.view.index)
-        except sqlite3.Error as error:
-            log.warning("where lines come from cannot be noted (%s); it is read anew", error)
-            return _taken_in(self.view, Index(None, self.view.spec.name))
+        return self.view.index.attempt(self.view, lambda: _taken_in(self.view))
 
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -295,9 +289,9 @@ def _recorded(view: View, known: Lineage | None, changed: Collection[str] | None
     return Lineage(view.bare(), {name: told for name, told in read.items() if name not in (changed or ())})
 
 
-def _taken_in(view: View, index: Index) -> Lines:
+def _taken_in(view: View) -> Lines:
     """Take in documents that changed; return what a view may ask from now on."""
-    lines = index.lines(view)
+    lines = view.index.lines(view)
     query = "select id, name, mtime, size, inode from document where not traced order by name"
     due = lines.all(query) if view.initialised else []
     for start in range(0, len(due), PORTION):
@@ -315,13 +309,13 @@ def _taken_in(view: View, index: Index) -> Lines:
             traces += ((numbers[document.id], *row) for row in told)
             mentions += ((numbers[document.id], *row) for row in named)
         rows = [(number,) for number in numbers.values()]
-        with index.writing() as db:
+        with view.index.writing() as db:
             for table in ("trace", "mention"):
                 db.executemany(f"delete from {table} where doc = ?", rows)
             db.executemany("insert into trace(doc, kind, seq, line, start) values(?, ?, ?, ?, ?)", traces)
             db.executemany("insert into mention(doc, key, before, after) values(?, ?, ?, ?)", mentions)
             db.executemany("update document set traced = 1 where id = ?", rows)
-    return index.lines(view) if due else lines
+    return view.index.lines(view) if due else lines
 
 
 def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:

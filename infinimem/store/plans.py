@@ -377,13 +377,17 @@ class _PlanRenderer:
             if standing := [taker for taker in counts if documents.get(taker, taker in self._view)]:
                 successor = min(standing, key=lambda taker: (-counts[taker], taker))
                 names = [doc_id.rsplit("/", 1)[-1], *aliases_of(document)]
-                documents[successor] = _also_called(self._get(successor), names)
+                documents[successor] = also_called(self._get(successor), names)
 
     def _write_headers(self, plan: Plan) -> None:
         derived = {item.doc_id: item for item in plan.derived}
         there = {doc_id for doc_id in derived if doc_id in self._view} | self._documents.keys()
         if plan.op == "consolidate":
-            there |= {doc_id for doc_id in self._view.below(TOPICS) if self._former_name(doc_id)}
+            there |= {
+                doc_id
+                for doc_id in self._view.below(TOPICS)
+                if former_name(self._view.document(doc_id), self._view)
+            }
         for doc_id in sorted(there):
             if self._documents.get(doc_id, ...) is None:
                 continue
@@ -414,14 +418,6 @@ class _PlanRenderer:
                     shared.update({other: 1 / len(others) for other in others})
             best = sorted(shared, key=lambda other: (-shared[other], other))[:MOST]
             self._documents[doc_id] = headed(self._get(doc_id), _see_also(best))
-
-    def _former_name(self, doc_id: str) -> str | None:
-        if doc_id not in self._view:
-            return None
-        named = self._view.document(doc_id).header.values.get("id")
-        if not isinstance(named, str) or not named.startswith(TOPICS) or named in self._view:
-            return None
-        return named.rsplit("/", 1)[-1]
 
     def _topic(self, document: Document, fresh: Derived, op: str) -> Document:
         new = document.id not in self._view
@@ -459,8 +455,8 @@ class _PlanRenderer:
         ]
         header["update_log"] = "".join(f"\n  - {flow(row)}" for row in rows)
         header["aux"] = f"{{{aux}}}"
-        if former := self._former_name(document.id):
-            document = _also_called(document, [former])
+        if former := former_name(document, self._view):
+            document = also_called(document, [former])
         return headed(document, header)
 
 
@@ -497,7 +493,14 @@ def headed(document: Document, changes: Mapping[str, str | None]) -> Document:
         return document
 
 
-def _also_called(document: Document, names: Iterable[str]) -> Document:
+def former_name(document: Document, view: View) -> str | None:
+    """Return the slug that a topic had before a person renamed its file; None if nobody did."""
+    named = document.header.values.get("id")
+    is_former = isinstance(named, str) and named.startswith(TOPICS) and named not in view
+    return str(named).rsplit("/", 1)[-1] if is_former else None
+
+
+def also_called(document: Document, names: Iterable[str]) -> Document:
     kept = dict.fromkeys([*aliases_of(document), *names])
     return headed(document, {"aliases": flow(list(kept))})
 

@@ -100,8 +100,7 @@ class State:
         self._files, self._stamp = ref(files), stamp
         self.connection, self.on_disk = connection, on_disk
         self._lock, self._pid = RLock(), os.getpid()
-        self._lists: dict[str, tuple[int, object, Callable[[], Lists | None]]] = {}
-        """By strategy what was told last; whoever holds that holds this connection."""
+        self._unanswered: dict[str, tuple[int, Mapping[int, Unanswered]]] = {}
         self.id: str = self.query("SELECT id FROM meta")[0][0]
 
     def serves(self, stamp: Stamp | None) -> bool:
@@ -143,19 +142,15 @@ class State:
                 raise
 
     def lists(self, spec: StrategySpec) -> Lists:
-        """Return what a strategy's snapshot sees; the same object as long as nothing of it changes."""
+        """Return what a strategy's snapshot sees; equal as long as nothing of it changes."""
         ((self.id, changes, upto),) = self.query("SELECT id, changes, (SELECT max(n) FROM turn) FROM meta")
-        at, marks, told = self._lists.get(spec.name, (-1, None, lambda: None))
-        if (known := told()) is None or at != changes:
+        if (known := self._unanswered.get(spec.name)) is None or known[0] != changes:
             rows = self.query("SELECT seq, kind, model, tries FROM unanswered WHERE strategy = ?", spec.name)
-            unanswered = {seq: Unanswered(*row) for seq, *row in rows}
-            now = self.id, upto, unanswered
-            if known is None or now != marks:
-                file = f"{self.id}-{self._stamp.inode if self._stamp else 0}"  # an older copy is another
-                drawn, refused = (Seqs(self, (file, one), upto or 0) for one in (drawn_list(spec), REFUSED))
-                known = Lists(drawn or None, refused, unanswered)
-            self._lists[spec.name] = changes, now, ref(known)
-        return known
+            known = changes, {seq: Unanswered(*row) for seq, *row in rows}
+            self._unanswered[spec.name] = known
+        file = f"{self.id}-{self._stamp.inode if self._stamp else 0}"  # an older copy is another
+        drawn, refused = (Seqs(self, (file, one), upto or 0) for one in (drawn_list(spec), REFUSED))
+        return Lists(drawn or None, refused, known[1], (file, upto))
 
 
 _FORKED: list[State] = []
@@ -358,13 +353,15 @@ class Seqs(Set[int]):
         return bool(self.state.query(sql, self.key[1], self.upto))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Lists:
-    """What a snapshot sees: turns drawn from (None where that is lost), refused, without a usable answer."""
+    """What a snapshot sees: turns drawn from (None where that is lost), refused, without a usable answer;
+    `mark` is that of the first two."""
 
-    drawn: Set[int] | None = None
-    refused: Set[int] = frozenset()
+    drawn: Set[int] | None = field(default=None, compare=False)
+    refused: Set[int] = field(default=frozenset(), compare=False)
     unanswered: Mapping[int, Unanswered] = field(default_factory=dict)
+    mark: object = None
 
 
 def read(files: Files, spec: StrategySpec) -> Lists:

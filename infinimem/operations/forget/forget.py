@@ -318,7 +318,16 @@ def rename(library: Library, name: str, new: str) -> Renamed:
 def _rename(library: Library, name: str, new: str) -> Renamed:
     recheck(library.files, library.clock().timestamp())
     view = _look(library)
-    was = _resolved(view, name)
+    was = name.strip().removesuffix(".md")
+    try:
+        was = view.resolve(name)
+    except DocumentNotFound:
+        if was not in named_ids(view):  # a name that only receipts know can be changed, too
+            raise
+    if view.is_note(was) and not was.startswith(MEMORIES):
+        raise UsageError(f"{was} is a person's note: rename the file itself")
+    if not was.startswith((TOPICS, ARCHIVE, EVIDENCE, MEMORIES)):
+        raise UsageError(f"{was} cannot be renamed: only topics, sessions and a model's own files have names")
     now = _target(view, was, new)
     names = {was: now}
     if was.startswith((TOPICS, ARCHIVE)):  # a topic and its archive have one name
@@ -344,21 +353,6 @@ def _rename(library: Library, name: str, new: str) -> Renamed:
     left = find_residue(library.files, view, texts)
     files = {f"{doc_id}.md" for doc_id in (*names, *done.documents)}
     return Renamed(receipt, was, now, left, git_advice(library.root.absolute(), files))
-
-
-def _resolved(view: View, name: str) -> str:
-    """The id of a document, also of one that only receipts know."""
-    found = name.strip().removesuffix(".md")
-    try:
-        found = view.resolve(name)
-    except DocumentNotFound:
-        if found not in named_ids(view):
-            raise
-    if found.startswith((TOPICS, ARCHIVE, EVIDENCE, MEMORIES)) and view.initialised:
-        return found
-    if view.is_note(found):
-        raise UsageError(f"{found} is a person's note: rename the file itself")
-    raise UsageError(f"{found} cannot be renamed: only topics, sessions and a model's own files have names")
 
 
 def _target(view: View, was: str, new: str) -> str:

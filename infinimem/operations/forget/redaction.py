@@ -357,9 +357,10 @@ def made_anew(document: Document, is_touched: bool) -> Document:
     head, body = document.lines[:end], document.lines[end:]
     for number, line in enumerate(body, 1):
         title = heading_title(line.strip()) if MARK in line else None
+        there = (one.strip() for one in body[number:] if one.strip() and forgotten_in(one.strip()) is None)
         if line.strip() != MARK and not (title and title[1] == MARK):
             lines.append(line)
-        elif title and _stands_below(body[number:]):
+        elif title and heading_title(next(there, "# ")) is None:  # else nothing stands below it
             name = "Other" if doc_id in BUFFERS else _name(document)
             lines.append(f"{'#' * title[0]} {name}" + "\r" * line.endswith("\r"))
     if tuple(lines) != body:
@@ -376,12 +377,6 @@ def made_anew(document: Document, is_touched: bool) -> Document:
     values = document.header.values
     changes |= dict.fromkeys(key for key, value in values.items() if value == MARK and key not in changes)
     return headed(document, {key: value for key, value in changes.items() if key in values})
-
-
-def _stands_below(lines: Sequence[str]) -> bool:
-    """Whether anything but tombstones stands here before the next heading."""
-    there = (line.strip() for line in lines if line.strip() and forgotten_in(line.strip()) is None)
-    return (first := next(there, None)) is not None and heading_title(first) is None
 
 
 def _name(document: Document) -> str:
