@@ -364,11 +364,16 @@ class Library:
 
     def mend(self, doc_ids: Iterable[str]) -> Receipt | None:
         """Merge what git and programs that sync folders left of two versions in some documents."""
+        from infinimem.store.external_edits import followed
         from infinimem.store.merging import conflicts, mend
 
         with self.locked() as view:
-            left = conflicts(view, doc_ids)
-            return self.commit(mend(view, left), view, self.of_people("merge"), (), {}) if left else None
+            if not (left := conflicts(view, doc_ids)):
+                return None
+            done, known = mend(view, left), self.seen_lines()
+            places = (place for document in done.documents.values() if document for place in document.entries)
+            notice = followed(known, (place for place in places if place.seq in known))
+            return self.commit(done, view, self.of_people("merge"), (), notice)
 
     def _adopt_edits(self) -> Receipt | None:
         from infinimem.store.external_edits import differences, find_edits, is_unedited, tracked
@@ -521,6 +526,7 @@ class Library:
         head = replace(head, number=next_number(view), high=high)
         done.documents |= dangling(view, done.documents)
         receipt, changes = receipt_and_changes(done, view, head, notes)
+        notice = {**notice, state.receipt_seen(receipt.id): state.SeenLine(receipt.id, "")}
         try:
             commit(self.files, receipt.number, changes, notice)
         except Conflict:  # perhaps by a save that kept the time and size of the file: read all anew

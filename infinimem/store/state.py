@@ -226,6 +226,8 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
+    if not _older(files):  # which tell of no receipts
+        _add_seen(tables, {receipt_seen(""): SeenLine("", "")})
     _take_over(files, tables)
     tables.execute("COMMIT")
     return State(files, stamp, tables, False)
@@ -485,7 +487,8 @@ Changes = dict[int, SeenLine | None]
 
 
 class SeenLines(Mapping[int, SeenLine]):
-    """Every live and archived line as the program last saw it, so that what a person changed can be told.
+    """Every live and archived line as the program last saw it, so that what a person changed can be told; and
+    every receipt, under a number below 0, so that those of another copy can.
 
     `began` stays the same as long as lines are only noted.
     """
@@ -508,6 +511,11 @@ class SeenLines(Mapping[int, SeenLine]):
     def __len__(self) -> int:
         ((length,),) = self._state.query("SELECT lines FROM meta")
         return int(length)
+
+
+def receipt_seen(doc_id: str) -> int:
+    """Return the number under which a receipt is noted as seen; that of "" is there where receipts are."""
+    return -int(sha256(doc_id.encode()).hexdigest()[:15], 16)
 
 
 def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]) -> None:
