@@ -5,8 +5,10 @@ Of a seq that stands twice the line in evidence counts, else the live copy, else
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from typing import Any
 
@@ -208,24 +210,39 @@ class Lines:
         return [row[0] for row in self.all(query, kind, prefix, f"{prefix}\U0010ffff")]
 
 
-class _Cited(Set[int]):
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+class SeqSet(Set[int], ABC):
+    """Seqs that are looked up whenever somebody asks."""
+
+    @abstractmethod
+    def ask(self, more: str = "", *values: object) -> list[int]:
+        """Return those of which this is true, too: the end of a query, which calls them seq."""
 
     @classmethod
     def _from_iterable(cls, it: Iterable[Any]) -> Any:
         return frozenset(it)
 
     def __contains__(self, seq: object) -> bool:
-        if not isinstance(seq, int):
-            return False
-        return bool(self._lines.all("select 1 from cite where origin = ? limit 1", seq))
+        return bool(self.ask("and seq = ? limit 1", seq))
+
+    def __and__(self, other: Set[Any]) -> frozenset[int]:
+        return frozenset(self.ask("and seq in (select value from json_each(?))", json.dumps([*other])))
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._lines.seqs("select distinct origin from cite"))
+        return iter(self.ask())
 
     def __len__(self) -> int:
-        return self._lines.seqs("select count(distinct origin) from cite")[0]
+        return len(self.ask())
+
+    def __bool__(self) -> bool:
+        return bool(self.ask("limit 1"))
+
+
+class _Cited(SeqSet):
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    def ask(self, more: str = "", *values: object) -> list[int]:
+        return self._lines.seqs(f"select distinct origin as seq from cite where true {more}", *values)
 
 
 def key_of(mark: Mark) -> str:
