@@ -14,8 +14,7 @@ from infinimem import Memory, Turn, open_memory
 from infinimem.errors import LibraryError
 from infinimem.index.search import searcher
 from infinimem.store.library import Library
-from infinimem.store.lines import ID, SPEAKER
-from infinimem.store.records import held_by
+from infinimem.store.lines import ID, SPEAKER, held_by
 
 TURNS = [Turn(f"Nora keeps lamp {n} on shelf {n}.", session="s1", turn=str(n)) for n in range(8)]
 

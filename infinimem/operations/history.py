@@ -1,7 +1,7 @@
 """The story of a line, and of each line of a document who or what put it there.
 
 Pure, over a snapshot and its receipts. Lines that receipts wrote themselves (headings, headers) are told from
-those that a person typed by the way back that the receipts keep (store/line_map.py).
+those that a person typed by the way back that the receipts keep (store/receipts.py).
 """
 
 from __future__ import annotations

@@ -20,9 +20,8 @@ from infinimem.markdown.document import Document
 from infinimem.model import BUFFERS, Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import folders
 from infinimem.store.index import PORTION
-from infinimem.store.lines import STEM, Lines, fold
+from infinimem.store.lines import STEM, Lines, evidence_of, fold, sources_of, stem, turns_behind
 from infinimem.store.receipts import number_of, parse_receipt, quoted, receipt_ids, reverse_diffs
-from infinimem.store.records import evidence_of, sources_of, stem, turns_behind
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View
 

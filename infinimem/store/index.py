@@ -43,11 +43,11 @@ from infinimem.store.lines import (
     Lines,
     aliases_of,
     fold,
+    held_by,
     key_of,
     marks_of,
     storable,
 )
-from infinimem.store.records import held_by
 from infinimem.store.spec import TOPICS, WAITING
 from infinimem.store.state import Seqs
 from infinimem.user_folders import cache_folder

@@ -13,7 +13,6 @@ journal beside it that leads elsewhere: SQLite would delete what that names. Who
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections import Counter
@@ -39,6 +38,7 @@ from infinimem.model import AGAIN, KINDS, TRIES, Unanswered, Usage
 from infinimem.spec import StrategySpec
 from infinimem.store.files import LOCK_TIMEOUT, MAX_OWNED, STAGED, Files
 from infinimem.store.folders import Stamp, explained, stamp_of
+from infinimem.store.lines import SeqSet
 from infinimem.user_folders import machine, user_folder
 
 FOLDER, PATH = ".infinimem", ".infinimem/state.db"
@@ -315,7 +315,7 @@ def compact(files: Files) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Seqs(Set[int]):
+class Seqs(SeqSet):
     """The seqs of a list as one snapshot sees it: rows are only added, so the number of the last tells."""
 
     state: State
@@ -330,29 +330,9 @@ class Seqs(Set[int]):
         sql = "SELECT seq FROM turn WHERE n > ? AND n <= ? AND +list = ? ORDER BY n"
         return [seq for (seq,) in self.state.query(sql, before.upto, self.upto, self.key[1])]
 
-    @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> Any:
-        return frozenset(it)
-
-    def __contains__(self, seq: object) -> bool:
-        sql = "SELECT 1 FROM turn WHERE list = ? AND seq = ? AND n <= ?"
-        return bool(self.state.query(sql, self.key[1], seq, self.upto))
-
-    def __and__(self, other: Set[Any]) -> frozenset[int]:
-        sql = "SELECT seq FROM turn WHERE list = ? AND n <= ? AND seq IN (SELECT value FROM json_each(?))"
-        rows = self.state.query(sql, self.key[1], self.upto, json.dumps([*other]))
-        return frozenset(seq for (seq,) in rows)
-
-    def __iter__(self) -> Iterator[int]:
-        sql = "SELECT seq FROM turn WHERE list = ? AND n <= ?"
-        return iter([seq for (seq,) in self.state.query(sql, self.key[1], self.upto)])
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __bool__(self) -> bool:
-        sql = "SELECT 1 FROM turn WHERE list = ? AND n <= ? LIMIT 1"
-        return bool(self.state.query(sql, self.key[1], self.upto))
+    def ask(self, more: str = "", *values: object) -> list[int]:
+        sql = f"SELECT seq FROM turn WHERE list = ? AND n <= ? {more}"
+        return [seq for (seq,) in self.state.query(sql, self.key[1], self.upto, *values)]
 
 
 @dataclass(frozen=True)

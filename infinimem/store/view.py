@@ -28,8 +28,7 @@ from infinimem.settings import Settings
 from infinimem.spec import MEMORIES, StrategySpec, folders, spec_of
 from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
-from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, block_of, fold
-from infinimem.store.records import stem, turns_behind
+from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, block_of, fold, stem, turns_behind
 from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, JOURNAL, TOPICS
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from infinimem.operations.provenance import recorded, session_of
 from infinimem.store import receipts, state
 from infinimem.store.external_edits import live
 from infinimem.store.files import digest
-from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
+from infinimem.store.lines import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.plans import Rendered, described, headed, is_emptied
-from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
+from infinimem.store.receipts import MARK, lost, name_of, parts, reverse_diff
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug
 from infinimem.store.view import View
 
@@ -415,7 +415,7 @@ def _receipt(
 
 def _way_back(part: Sequence[str], choice: Choice, held: Collection[str]) -> Iterator[str]:
     """The reverse diff of a document, without old derived text of one that lost a line; of a record none."""
-    doc_id, texts = named(part), choice.texts
+    doc_id, texts = name_of(part), choice.texts
     if doc_id.startswith(spec.folders().whole):
         yield from lost(doc_id) if doc_id in held or texts.within("\n".join(part)) else part
         return

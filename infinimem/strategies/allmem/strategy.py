@@ -24,7 +24,7 @@ from infinimem.llm.base import Reply, in_order
 from infinimem.llm.tasks import MAYBE, TEXT, TEXTS, list_of, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.model import Candidate, Evidence, Finding, Located, Plan, Put, RejectedReply, Stage
-from infinimem.store.records import stem
+from infinimem.store.lines import stem
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.allmem.consolidate import Consolidator, buffer_text, buffered, faults
 from infinimem.strategies.allmem.spec import (

@@ -26,8 +26,7 @@ from infinimem.index.vectors import DIGITS, Matrix
 from infinimem.llm.base import CUT, in_order
 from infinimem.llm.tasks import IDS, TEXT, TEXTS, list_of, task
 from infinimem.model import Candidate, Evidence, Located, Plan, Retrieved
-from infinimem.store.lines import SPEAKER
-from infinimem.store.records import stem
+from infinimem.store.lines import SPEAKER, stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.spec import CANDIDATES, KIND, SPEC, GamSettings

@@ -29,7 +29,7 @@ from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.model import AGAIN, Candidate, Evidence, Located, Plan
 from infinimem.settings import Settings
 from infinimem.spec import Kind, StrategySpec
-from infinimem.store.records import held_by, stem
+from infinimem.store.lines import held_by, stem
 from infinimem.store.view import View, whole
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import FIRST, near, pack

@@ -22,7 +22,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import MAX_BYTES, flow, quote
 from infinimem.model import Finding
 from infinimem.spec import Kind, StrategySpec
-from infinimem.store.records import LONGEST_RUN
+from infinimem.store.lines import LONGEST_RUN
 
 ANEW = "infinimem rebuild makes all records anew"
 """What helps where nothing less does."""

@@ -24,7 +24,7 @@ from infinimem.llm.base import LLM
 from infinimem.model import AGAIN, Candidate, Evidence, Finding, Plan, Put, RejectedReply, Retrieved, Stage
 from infinimem.settings import Settings
 from infinimem.spec import StrategySpec
-from infinimem.store.records import held_by
+from infinimem.store.lines import held_by
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Outcome, Rejected, View, whole
 from infinimem.strategies.base import Plans, Topology

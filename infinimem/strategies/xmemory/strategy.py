@@ -28,7 +28,7 @@ from infinimem.index.vectors import DIGITS
 from infinimem.llm.base import CUT, Reply, in_order
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.model import Candidate, Evidence, Finding, Located, Plan, RejectedReply, Stage
-from infinimem.store.records import stem
+from infinimem.store.lines import stem
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import pack, ranked
