@@ -261,6 +261,8 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         own, first = (new.get(position(line), line.entry) for line in (copy, edits.kept[copy.seq]))
         known = {own.seq, *(first.origin if own.text == first.text else ())}
         origin = (*(one for one in own.origin if one not in known), own.seq)
+        if own.text != first.text:  # nobody said it so
+            own = of_person(own)
         new[position(copy)] = replace(own, seq=seqs[position(copy)], origin=origin)
     for seq, seen in edits.deleted:
         done.quoted.append(seen.line)

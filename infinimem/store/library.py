@@ -7,7 +7,7 @@ returned is on disk, and no plan is applied that the law refuses.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -347,7 +347,7 @@ class Library:
         if not self.initialised:
             return None
         self.fresh.doubt()
-        mended = self.mend(suspects) if (suspects := self.view().lines.suspects) else None
+        mended = self.mend()
         if gone := self._forgotten_elsewhere():
             operation("forget.forget").forget_again(self, gone)
         return self._adopt_edits() or mended
@@ -362,13 +362,15 @@ class Library:
         standing = self.view().lines.seqs(f"select seq from line where {which}", rows)
         return {*standing, *state.SeenLines(self.files).load(f"WHERE {which}", rows)}
 
-    def mend(self, doc_ids: Iterable[str]) -> Receipt | None:
-        """Merge what git and programs that sync folders left of two versions in some documents."""
+    def mend(self) -> Receipt | None:
+        """Merge what git and programs that sync folders left of two versions in documents."""
         from infinimem.store.external_edits import followed
         from infinimem.store.merging import conflicts, mend
 
+        if not (self.initialised and conflicts(self.view())):
+            return None
         with self.locked() as view:
-            if not (left := conflicts(view, doc_ids)):
+            if not (left := conflicts(view)):
                 return None
             done, known = mend(view, left), self.seen_lines()
             places = (place for document in done.documents.values() if document for place in document.entries)
