@@ -98,6 +98,7 @@ class AsyncMemory(AsyncReader[Memory]):
     decide = _in_thread(Memory.decide)
     status = _in_thread(Memory.status)
     doctor = _in_thread(Memory.doctor)
+    faulty_records = _in_thread(Memory.faulty_records)
     repair = _in_thread(Memory.repair)
     close = _in_thread(Memory.close)
 

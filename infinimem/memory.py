@@ -26,7 +26,7 @@ from infinimem.log import log
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import AGAIN, LEFT, Finding, Located, Plan, Receipt, Turn, Unanswered, Usage
 from infinimem.reader import Compared, Reader
-from infinimem.spec import spec_of
+from infinimem.spec import folders, spec_of
 from infinimem.store.library import Clock, Library, init, system_clock
 from infinimem.store.receipts import last_forget, next_number, receipts_of
 from infinimem.store.state import newly_unanswered, note_usage, usage_by_day
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from infinimem.strategies.base import Plans
 
 Progress = Callable[[int, int], None]  # called with the turns done and the turns to do
+_DROPPED = "delete it, and the other records of its turns: the next call tells them anew"
 PORTION = 1000  # turns that are held at once while a strategy works on them
 
 
@@ -528,15 +529,31 @@ class Memory(Reader):
         """Check the folder, and the invariants of each strategy that keeps it; nothing is written."""
         from infinimem.operations.doctor import examine
 
-        findings = examine(self.library)
+        return examine(self.library) + self._of_strategies()
+
+    def _of_strategies(self) -> list[Finding]:
+        """What does not hold of what strategies keep; records are deleted, since they can be told anew."""
+        findings: list[Finding] = []
         with suppress(LibraryError):  # a file that cannot be read is among the findings
             for one in self._siblings():
                 findings += one.strategy.check(one.view)
-        return findings
+        records = folders().records
+        return [
+            replace(one, fix=_DROPPED) if one.level == "error" and one.where.startswith(records) else one
+            for one in findings
+        ]
+
+    def faulty_records(self) -> set[str]:
+        """Return the ids of records that do not hold together, as after a merge of two machines."""
+        return {one.where for one in self._of_strategies() if one.fix}
 
     def repair(self) -> list[Finding]:
         """Do what the `fix` of findings says, nothing that could lose a word, and return what this settled.
         LibraryError if the disk refused, or the library is busy."""
         from infinimem.operations.doctor import repair
+        from infinimem.operations.git import drop
 
-        return repair(self.library)
+        settled = repair(self.library)
+        faults = [one for one in self._of_strategies() if one.fix]
+        drop(self.library, {one.where for one in faults})
+        return [*settled, *faults]

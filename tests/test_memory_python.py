@@ -296,7 +296,15 @@ def everything(memory: Memory) -> None:
     memory.receipts(), memory.history(1), memory.changes(), memory.blame("CURRENT"), memory.undo()
     (row,) = memory.write("CURRENT", "Tea at four.").rows
     memory.edit(row.seq, "Tea at five."), memory.pin(row.seq), memory.pin(row.seq, False)
-    memory.review(), memory.decide(), memory.spent_today(), memory.status(), memory.doctor(), memory.repair()
+    (
+        memory.review(),
+        memory.decide(),
+        memory.spent_today(),
+        memory.status(),
+        memory.doctor(),
+        memory.repair(),
+        memory.faulty_records(),
+    )
     for tool in memory.tools:
         memory.tools.text(tool.name, {"query": "port", "pattern": "port", "doc_id": "CURRENT"})
     with suppress(InfinimemError):

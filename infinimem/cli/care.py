@@ -92,7 +92,8 @@ def sync(options: Options, remote: str | None, dry_run: bool) -> None:
 
     out = options.out
     with out.progress("Syncing"):
-        done = synced(options.reading().library, remote or "", dry_run)
+        memory = options.reading()
+        done = synced(memory.library, memory.faulty_records, remote or "", dry_run)
     rows = [("came", *line) for line in done.came.items()] + [("went", *line) for line in done.went.items()]
     data = {**done._asdict(), "came": {**done.came}, "went": {**done.went}}
     out.result(data, lambda: out.table((), rows))

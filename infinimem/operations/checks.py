@@ -134,22 +134,22 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
         yield Finding("error", what, same[0])
     left = {*conflicts(inspection.view)} if inspection.view.initialised else set()
     for doc_id in left:
-        if (name := original(doc_id, inspection.view)) != doc_id:
-            yield Finding("error", f"a second version of {name}, which another program left", doc_id, MERGED)
+        name = original(doc_id, inspection.view)
+        what = f"a second version of {name}, which another program left"
+        what = what if name != doc_id else "both versions of it, which a merge left"
+        yield Finding("error", what, doc_id, MERGED)
     for document in inspection.documents.values():
         note = inspection.view.is_note(document.id)
         level: Level = "note" if note else "error"
         if document.header.problem:
-            fix = MERGED * (document.id in left)
-            yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1", fix)
+            yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1")
         nul = undecoded = 0
         for number, line in enumerate(document.lines, 1):
             nul = nul or number * ("\x00" in line)
             undecoded = undecoded or number * bool(not line.isascii() and _UNDECODED.search(line))
             if line.startswith(_CONFLICT):
                 advice = "" if document.id in left else "; keep what you want, delete the markers"
-                what = f"a git conflict marker ({line[:7]}){advice}"
-                yield Finding(level, what, f"{document.id}:{number}", MERGED * (not advice))
+                yield Finding(level, f"a git conflict marker ({line[:7]}){advice}", f"{document.id}:{number}")
         if nul:
             yield Finding("note", "contains NUL characters; save it as UTF-8 text", f"{document.id}:{nul}")
         if undecoded:
@@ -403,9 +403,9 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
         yield Finding("error", "a transaction did not finish", f"{FOLDER}/{path.name}", FINISHED)
     for path in _entries(root / CONFLICTS):
         yield Finding("note", _SAVED, f"{CONFLICTS}/{path.name}")
-    # A clone has no machine state at all, a copy another's: they need none before they are written to.
-    lost = any(os.path.lexists(root / path) for path in (MARK, state.PATH))
-    if lost and not (inspection.library.files.read(MARK) or b"")[:1].isdigit() and inspection.places:
+    # A clone has none, a copy another's: they need none before they give a number.
+    mark = inspection.library.files.read(MARK)
+    if mark is not None and not mark[:1].isdigit() and inspection.places:
         yield Finding("note", "the high-water mark of seqs is lost", MARK, REBUILT)
 
 

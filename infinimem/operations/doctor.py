@@ -116,6 +116,8 @@ def repair(library: Library) -> list[Finding]:
     if fixes & {checks.FINISHED, checks.RAISED, checks.REBUILT}:
         with library.locked() as view:  # which also finishes what a crash left
             library.allocate(0, view)
+    if checks.MERGED in fixes:
+        library.mend()
     if checks.RENAMED in fixes:
         with library.locked() as view:
             done = Rendered()
@@ -123,8 +125,6 @@ def repair(library: Library) -> list[Finding]:
                 if not view.is_note(doc_id) and (document := checks.mended(view.document(doc_id), view)):
                     done.documents[doc_id] = document
             library.commit(done, view, library.of_people("rename"), (), {})
-    if checks.MERGED in fixes:
-        library.mend()
     if fixes & {checks.SIGNED, checks.RENUMBERED, checks.ONCE, checks.UNDATED}:
         library.adopt_edits()
     if checks.UNDATED in fixes:

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,15 +35,20 @@ from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import BUFFERS, Entry, Receipt
+from infinimem.operations.forget.redaction import without_records
 from infinimem.spec import folders
 from infinimem.store.commit import LATEST
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.library import Library
 from infinimem.store.lines import block_of
 from infinimem.store.merging import merged
+from infinimem.store.plans import Rendered
 from infinimem.store.receipts import parse_receipt, receipt_ids
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.view import View
+
+Faulty = Callable[[], Collection[str]]
+"""Gives the records of which `doctor` finds errors."""
 
 PATH = ".infinimem/git"
 LENGTH = 30_000
@@ -261,7 +266,7 @@ class Synced(NamedTuple):
     unsettled: tuple[str, ...] = ()
 
 
-def sync(library: Library, remote: str = "", dry_run: bool = False) -> Synced:
+def sync(library: Library, faulty: Faulty, remote: str = "", dry_run: bool = False) -> Synced:
     """Fetch, merge and push, and mend what a merge leaves; in a folder without git only mend. A dry run tells
     what would come and go. LibraryError where git refuses: what was merged until then stays."""
     library.demand_initialised()
@@ -269,7 +274,7 @@ def sync(library: Library, remote: str = "", dry_run: bool = False) -> Synced:
     try:
         repository = Repository(library.files.root, SYNC_TIMEOUT)
         where, branch = repository.upstream(remote)
-        left = () if dry_run else _settled(library, repository, done)
+        left = () if dry_run else _settled(library, repository, done, faulty)
         theirs = "" if left else repository.fetch(where, branch)
         base = repository.base(theirs) if theirs else EMPTY
         came, went = repository.written(base, theirs) if theirs else {}, repository.written(base)
@@ -277,20 +282,29 @@ def sync(library: Library, remote: str = "", dry_run: bool = False) -> Synced:
             with library.locked():
                 repository.merge(theirs)
                 _merge_left(library.files, repository)
-            left = _settled(library, repository, done)
+            left = _settled(library, repository, done, faulty)
         if not (dry_run or left):
             repository.push(where, branch)
     except NoRepository:
-        return Synced(receipts=() if dry_run else tuple(mend(library)))
+        return Synced(receipts=() if dry_run else tuple(mend(library, faulty)))
     except GitUnusable as error:
         raise LibraryError(f"{error}; nothing is lost, and sync goes on from here") from None
     return Synced(came, went, where, tuple(done), left)
 
 
-def mend(library: Library) -> list[str]:
+def mend(library: Library, faulty: Faulty) -> list[str]:
     """Merge what other programs left of two versions, and take in the rest; return ids of the receipts."""
-    receipts = (library.mend(), library.adopt_edits())
+    receipts = (library.mend(), library.adopt_edits(), drop(library, faulty()))
     return list(dict.fromkeys(receipt.id for receipt in receipts if receipt))
+
+
+def drop(library: Library, faulty: Collection[str]) -> Receipt | None:
+    """Delete records that do not hold together, with all others of their turns: the next call tells those."""
+    if not faulty:
+        return None
+    with library.locked() as view:
+        records = without_records(view, (), lambda document: document.id in faulty)
+        return library.commit(Rendered({**records}), view, library.of_people("merge"), (), {})
 
 
 def set_up_rows() -> list[tuple[str, str]]:
@@ -324,12 +338,12 @@ def merge_versions(name: str | None, base: Path, ours: Path, theirs: Path) -> No
     ours.write_bytes(merged(doc_id[max(start, 0) :], was, mine, yours))
 
 
-def _settled(library: Library, repository: Repository, done: list[str]) -> tuple[str, ...]:
+def _settled(library: Library, repository: Repository, done: list[str], faulty: Faulty) -> tuple[str, ...]:
     """Mend what git left of two sides, and commit; return files that are for a person to settle. Ids of the
     receipts are added to `done`."""
     with library.locked():
         _merge_left(library.files, repository, as_ours=True)
-    done += mend(library)
+    done += mend(library, faulty)
     marked = {f"{doc_id}.md" for doc_id in library.view().lines.suspects}
     if left := repository.end_merge(_owned(), marked):
         return left

@@ -18,7 +18,7 @@ from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import folders, strategies
-from infinimem.store.external_edits import ExternalEdits, adopt, differences, find_edits, tracked
+from infinimem.store.external_edits import DOUBLED, ExternalEdits, adopt, differences, find_edits, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.lines import held_by, link_to, sources_of, stem
@@ -137,9 +137,10 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
     done, later = Rendered(), list(receipts_of(view, receipt.number))
     after = {doc_id: sha for doc_id, _, sha in receipt.files}
     turns = {row.now for row in moved if row.now.startswith(EVIDENCE)}
-    known = map(view.document, {*tracked(view), *turns, *filter(view.__contains__, after)})
+    known = {*tracked(view), *turns, *filter(view.__contains__, after)}
     lines = {seq: tombstone(seq) for seq in gone}
-    lines |= {place.seq: place.entry.line for document in known for place in document.entries}
+    for doc_id in sorted(known, key=lambda one: (one in after, one)):  # of a line that stands twice its own
+        lines |= {place.seq: place.entry.line for place in view.document(doc_id).entries}
     redacted = {file[0] for one in later if one.op in _PASSED for file in one.files}
     lost = set[str]()
     for back in reverse_diffs(view.document(receipt.id)):
@@ -147,8 +148,9 @@ def _taken_back(view: View, receipt: Receipt, gone: Collection[int]) -> tuple[Re
         untouched = digest(here.to_bytes() if here else None) == after.get(back.doc_id)
         before: Document | None
         if not back.doc_id.startswith(folders().whole):
-            anew = back.doc_id in redacted
-            before = _document_before(back, here, replace(receipt, rows=tuple(own)), lines, untouched, anew)
+            anew, stand = back.doc_id in redacted, {p.seq: p.entry.line for p in here.entries} if here else {}
+            own_rows = replace(receipt, rows=tuple(own))
+            before = _document_before(back, here, own_rows, lines | stand, untouched, anew)
         elif back.is_lost or (not untouched and back.doc_id in redacted):
             lost.add(back.doc_id)
             continue
@@ -283,4 +285,5 @@ def _set_rows(done: Rendered, view: View, receipt: Receipt, own: Iterable[Receip
         if row.seq in left:
             done.rows.append(ReceiptRow(row.seq, row.now, "-", "removed"))
         elif row.seq in standing or view.entry(row.seq) is not None:
-            done.rows.append(ReceiptRow(row.seq, row.now, row.was, "undone"))
+            was = row.was if row.why == DOUBLED else row.now  # it stands in both again
+            done.rows.append(ReceiptRow(row.seq, was, row.was, "undone"))

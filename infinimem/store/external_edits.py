@@ -89,27 +89,27 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     is_merged = is_merged or bool(came)
     tales, _ = tales_of(view, differences(view, seen), came)
     said_of, blocks = tales_of(view, doubled, receipt_ids(view))
-    left: list[Located] = []
+    left, merged = list[Located](), set[int]()
     for seq, places in doubled.items():
         if is_merged or _is_told(places, said_of[seq], not blocks <= {own}):
             standing = _left_standing(places, said_of[seq])
             left += [place for place in places if place not in standing]
             places = standing
-        kept[seq] = _original(places, seen.get(seq))
+            merged.add(seq)
+        kept[seq] = places[0] if seq in merged else _original(places, seen.get(seq))
         if seq in entries:  # a turn that somebody copied is no other turn: `doctor` names it
             entries[seq] = places
             copies += [place for place in places if place is not kept[seq]]
     edited: list[tuple[Located, str]] = []
     carried: list[tuple[Located, str]] = []
-    settled = {place.seq for place in left}
     for seq, places in entries.items():
         original, before, tale = kept.get(seq, places[0]), seen.get(seq), tales.get(seq, _UNTOLD)
-        if before is None:
+        if before is None or (seq in merged and original.entry.source == "human"):
             continue
         was = parse_entry(before.line) if original.entry.line.rstrip() != before.line.rstrip() else None
         if was and _bare(was) != _bare(original.entry) and before.line not in tale.quoted:
             edited.append((original, before.line))
-        if original.doc_id != before.doc_id and not (seq in settled or tale.ends(original.doc_id)):
+        if seq not in merged and original.doc_id != before.doc_id and not tale.ends(original.doc_id):
             carried.append((original, before.doc_id))
     return ExternalEdits(
         typed=tuple(typed),
@@ -138,8 +138,9 @@ def _gone(
 
 def _is_told(places: Sequence[Located], tale: Tale, is_shared: bool) -> bool:
     """Return whether receipts brought a line to all its places, and no person pasted it: those of two sides
-    did, or one edited what stands here as it was."""
-    if any(place.entry.line in tale.quoted for place in places):
+    did, or both edited it, or one what stands here as it was."""
+    readings = {place.entry.line for place in places}
+    if readings & tale.quoted or (is_shared and tale.quoted and len(readings) == len(places)):
         return True
     docs = {place.doc_id for place in places}
     return is_shared and len(docs) == len(places) and docs <= {*BUFFERS, *chain.from_iterable(tale.steps)}

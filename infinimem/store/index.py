@@ -426,8 +426,7 @@ class _Update:
             names += ((ALIAS, fold(alias)) for alias in aliases_of(document))
         self._rows["name"] += ((kind, storable(folded), number) for kind, folded in names)
         self._db.execute("delete from gone where name = ?", (name,))
-        marked = document is not None and any(line.startswith(CONFLICT) for line in document.lines)
-        if marked or (rank is not None and document and document.header.problem):
+        if document and (_is_marked(document.lines) or (rank is not None and _is_split(document))):
             self._rows["mark"].append((CONFLICT, number, 0))
         if document is not None and rank is not None:
             self._add(number, rank, session, document.entries)
@@ -443,7 +442,7 @@ class _Update:
         if before is None or now is None or rank is None or rank == RANKS.index(TOPICS):
             return False
         old, tail = before.entries, now.lines[len(before.lines) :]
-        if now.lines[: len(before.lines)] != before.lines or any(one.startswith(CONFLICT) for one in tail):
+        if now.lines[: len(before.lines)] != before.lines or _is_marked(tail):
             return False
         if now.entries[: len(old)] != old or _session(before) != _session(now):
             return False
@@ -510,6 +509,15 @@ class _Update:
             if known != [is_open and seq not in held, is_open]
         ]
         db.executemany("update line set waiting = ?, open = ? where id = ?", flags)
+
+
+def _is_marked(lines: Iterable[str]) -> bool:
+    return any(line.startswith(CONFLICT) for line in lines)
+
+
+def _is_split(document: Document) -> bool:
+    """Return whether a document may have two headers, for somebody kept those of two versions."""
+    return document.header.problem is not None or "---" in document.lines[document.header_end :]
 
 
 def _session(document: Document | None) -> str | None:

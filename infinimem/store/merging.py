@@ -176,16 +176,27 @@ def sides(document: Document) -> tuple[bytes, bytes, bytes] | None:
 
 
 def _doubled(document: Document) -> tuple[bytes, bytes, bytes] | None:
-    """Return the two versions of a file whose header has keys twice, for somebody kept both sides of it."""
-    if document.header.problem is None or f"id: {document.id}" not in document.lines[:2]:
+    """Return the two versions of a file that has keys of its header twice, perhaps at its end and once more
+    below it, for somebody kept both sides of it."""
+    if f"id: {document.id}" not in document.lines[:2]:
         return None
-    keys = _keys(document.lines[: document.header_end])
-    heads = [{lines[0].partition(":")[0]: lines for lines in each} for each in (keys[::-1], keys)]
-    rest = document.lines[document.header_end - 1 :]
-    texts = ["\n".join(("---", *chain.from_iterable(head.values()), *rest, "")) for head in heads]
-    ours, theirs = (text.encode("utf-8", "surrogateescape") for text in texts)
-    is_read = all(Document.parse(document.id, data).header.problem is None for data in (ours, theirs))
-    return (b"", ours, theirs) if is_read and len(keys) > len(heads[0]) else None
+    head, rest = document.lines[: document.header_end], document.lines[document.header_end :]
+    start = end = rest.index("---") if "---" in rest else 0
+    while start and (_KEY.match(rest[start - 1]) or rest[start - 1].startswith("  - ")):
+        start -= 1
+    names, more = ({line.partition(":")[0] for line in lines} for lines in (head, rest[start:end]))
+    if names.isdisjoint(more):  # prose of a person's, above a rule
+        start, end = len(rest), len(rest)
+    keys = [(lines[0].partition(":")[0], lines) for lines in _keys((*head[:-1], *rest[start:end], "---"))]
+    theirs = dict(keys)
+    ours = theirs | dict(reversed(keys))
+    body = ("---", *rest[:start], *rest[end + 1 :], "")
+    one, other = (
+        "\n".join(("---", *chain.from_iterable(version.values()), *body)).encode("utf-8", "surrogateescape")
+        for version in (ours, theirs)
+    )
+    is_read = all(Document.parse(document.id, data).header.problem is None for data in (one, other))
+    return (b"", one, other) if is_read and len(keys) > len(theirs) else None
 
 
 def original(doc_id: str, view: View) -> str:
@@ -221,6 +232,11 @@ def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
         data = reduce(lambda one, other: merged(name, b"", one, other), sorted({*some.values()}))
         done.documents[name] = Document.parse(name, data)
     done.permit(view)
+    before, after = done.sides(view)
+    readings = Counter(seq for seq, _ in before.keys() | after.keys())
+    both = sorted(line for line in (before & after).elements() if readings[line[0]] > 1)
+    done.removed += both  # of what reads in two ways the receipt has all in full
+    done.added += both
     stood = {
         place.seq: name for name in done.documents if name in view for place in view.document(name).entries
     }
