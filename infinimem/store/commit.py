@@ -200,10 +200,6 @@ def _stage(files: Files, changes: Sequence[FileChange], steps: Sequence[FileStep
             files.stage(step.slot, change.new, mode_of=change.path)
 
 
-def unfinished(files: Files) -> bool:
-    return bool(files.names(FOLDER))
-
-
 def recover(files: Files) -> None:
     """Finish or drop what a crash left behind. Idempotent; the caller holds the lock."""
     for name in files.names(FOLDER):
@@ -326,10 +322,6 @@ def _discard(files: Files, folder: str) -> None:
 def clear_displaced(files: Files) -> None:
     for name in files.names(DISPLACED):
         _discard(files, f"{DISPLACED}/{name}")
-
-
-def displaced(files: Files) -> bool:
-    return bool(files.names(DISPLACED))
 
 
 def recheck(files: Files, now: float, newest: int | None = None) -> None:

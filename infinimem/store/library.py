@@ -26,7 +26,7 @@ from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedRe
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
 from infinimem.store import sequence, state, withheld
-from infinimem.store.commit import LATEST, Conflict, commit, displaced, recheck, recover, unfinished
+from infinimem.store.commit import DISPLACED, FOLDER, LATEST, Conflict, commit, recheck, recover
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
@@ -154,8 +154,8 @@ class Library:
     def _recover(self) -> None:
         """Finish what a crash cut short, mend what a loss of power tore, and take in late saves."""
         rebooted = sequence.rebooted(self.files)
-        left = (unfinished, displaced, sequence.waiting)
-        if not (rebooted or self.files.exists(FORGETTING) or any(waits(self.files) for waits in left)):
+        left = self.files.names(FOLDER) or self.files.names(DISPLACED) or sequence.waiting(self.files)
+        if not (rebooted or left or self.files.exists(FORGETTING)):
             return
         # A disk that refuses is no reason not to read: what was moved stands in one place at least.
         with suppress(LibraryError), self.files.exclusive(timeout=1.0):

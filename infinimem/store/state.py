@@ -226,7 +226,10 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
-    _take_over(files, tables)
+    for path in _older(files):  # of lists of earlier versions a torn row does not count
+        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
+            with suppress(ValueError, TypeError, OverflowError):
+                _take_row(tables, path.rpartition("/")[2], row)
     tables.execute("COMMIT")
     return State(files, stamp, tables, False)
 
@@ -511,15 +514,6 @@ def _text(data: bytes) -> str:
 def _older(files: Files) -> list[str]:
     kept = (DRAWN, REFUSED, "unanswered", "usage", "seen")
     return [f"{FOLDER}/{name}" for name in files.names(FOLDER) if name.partition("-")[0] in kept]
-
-
-def _take_over(files: Files, tables: sqlite3.Connection) -> None:
-    """Read them; a torn row does not count."""
-    for path in _older(files):
-        name = path.rpartition("/")[2]
-        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
-            with suppress(ValueError, TypeError, OverflowError):
-                _take_row(tables, name, row)
 
 
 def _take_row(tables: sqlite3.Connection, name: str, row: bytes) -> None:

@@ -28,8 +28,6 @@ KEPT = 100
 MAX_BYTES = 64 * 1024
 """Of one reply; of a longer one the beginning is kept."""
 
-Lookup = Callable[[int], Located | None]
-
 
 @dataclass(frozen=True)
 class Proposal:
@@ -47,7 +45,9 @@ def mark(text: str) -> str:
     return hashlib.sha256(text.rstrip().encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def keep(files: Files, receipt: int, withheld: Sequence[Withheld], lookup: Lookup) -> None:
+def keep(
+    files: Files, receipt: int, withheld: Sequence[Withheld], lookup: Callable[[int], Located | None]
+) -> None:
     """Write down what a receipt withheld and a person may approve later."""
     waiting = []
     for item in withheld:
