@@ -25,7 +25,7 @@ from infinimem.markdown.document import Document
 from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
 from infinimem.spec import StrategySpec, folders, spec_of, strategies
-from infinimem.store import sequence, state, withheld
+from infinimem.store import sequence, state
 from infinimem.store.commit import DISPLACED, FOLDER, LATEST, Conflict, commit, recheck, recover
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
@@ -39,6 +39,7 @@ from infinimem.user_folders import approve
 if TYPE_CHECKING:  # who only reads needs nothing of what writes
     from infinimem.law import Verdict
     from infinimem.store.plans import Rendered
+    from infinimem.store.receipts import Proposal
 
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
@@ -305,6 +306,7 @@ class Library:
                 once the change was decided, the next call finishes it.
         """
         from infinimem.store.plans import verified
+        from infinimem.store.receipts import keep_replies
 
         head = self._head(strategy, model, usage or Usage(), began)
 
@@ -314,7 +316,7 @@ class Library:
             refused = [RejectedReply(plan.op, "", tuple(map(str, reasons)))] if reasons else []
             if not any(reason.code == "FORGOTTEN" for reason in reasons):
                 refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
-            withheld.keep_replies(self.files, refused, head.time)
+            keep_replies(self.files, refused, head.time)
             return outcome
 
         return self.written(applied)
@@ -338,9 +340,11 @@ class Library:
         other._embedder = self._embedder
         return other
 
-    def proposals(self) -> tuple[withheld.Proposal, ...]:
+    def proposals(self) -> tuple[Proposal, ...]:
         """Return the archivings that need approval."""
-        return withheld.proposals(self.files)
+        from infinimem.store.receipts import proposals
+
+        return proposals(self.files)
 
     def adopt_edits(self) -> Receipt | None:
         """Take in what people and merges did: sign what is new or doubled, note what was changed."""
@@ -453,7 +457,7 @@ class Library:
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         from infinimem.store import plans
         from infinimem.store.external_edits import followed
-        from infinimem.store.receipts import next_number
+        from infinimem.store.receipts import keep_withheld, next_number
 
         if verdict.refused:
             return Rejected(view, verdict.refused)
@@ -481,7 +485,7 @@ class Library:
             notice = followed(known, moved)
             receipt = self.commit(done, view, head, (*plan.notes, *map(str, verdict.withheld)), notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
-                withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
+                keep_withheld(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         is_rebuilt = self.spec.sparse and plan.op == "rebuild" and view.drawn is not None
         state.note(
             self.files,
