@@ -284,7 +284,8 @@ def _amended(
     planned = files.read(step.slot, MAX_OWNED)
     if planned is None or digest(planned) != step.new:
         return step
-    data = amend(planned, held, notes, {s.path.removesuffix(".md"): _now(files, s.path) for s in steps})
+    there = {one.path.removesuffix(".md"): _now(files, one.path) for one in steps}
+    data = amend(document(step.path, planned), held, notes, there)
     slot = f"{step.slot}.{digest(data)[:NAMED]}"
     files.stage(slot, data)
     return replace(step, new=digest(data), slot=slot)

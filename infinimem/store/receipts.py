@@ -141,25 +141,22 @@ def _fenced(language: str, lines: Sequence[str]) -> list[str]:
     return [f"{fence}{language}", *lines, fence]
 
 
-def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Mapping[str, str]) -> bytes:
+def amend(
+    planned: Document, stayed: Collection[int], notes: Sequence[str], files: Mapping[str, str]
+) -> bytes:
     """Return the bytes of a planned receipt with what came otherwise.
 
     Rows of lines that `stayed` go; `files` are the sha256 of each document as it is.
     """
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
-    head = lines.index("## Files")
-    for number in range(head, len(lines)):
-        if (file := file_of(cells_of(lines[number]))) and file[0] in files:
-            lines[number] = row_of(file_cells(file[0], file[1], files[file[0]]))
-    kept = [line for line in lines[:head] if not (cells := cells_of(line)) or whole(cells[0]) not in stayed]
-    more = [f"> stayed where they were: {format_seqs(sorted(stayed))}"] if stayed else []
-    more += [f"> {note}" for note in notes]
-    at = next(n for n, line in enumerate(lines) if n > head and line in ("## Notes", QUOTED, BEFORE))
-    if lines[at] == "## Notes":
-        at += 1
-    else:
-        more = ["## Notes", *more, ""]
-    return "\n".join([*kept, *lines[head:at], *more, *lines[at:]]).encode("utf-8", "surrogateescape")
+    receipt = parse_receipt(planned)
+    more = [f"stayed where they were: {format_seqs(sorted(stayed))}"] if stayed else []
+    told = replace(
+        receipt,
+        rows=tuple(row for row in receipt.rows if row.seq not in stayed),
+        files=tuple((name, before, files.get(name, after)) for name, before, after in receipt.files),
+        notes=(*more, *notes, *receipt.notes),
+    )
+    return format_receipt(told, planned.lines[block(planned.lines, BEFORE)])
 
 
 class Checksums:
