@@ -384,7 +384,9 @@ class Installation:
         stands in the path too, nobody knows which is newer: this is set aside.
         """
         step = self._step
-        slots = {slot: self._staged_in(slot) for slot in self._files.beside(step.slot)}
+        folder, _, name = step.slot.rpartition("/")
+        beside = (f"{folder}/{one}" for one in self._files.names(folder, name))
+        slots = {slot: self._staged_in(slot) for slot in beside}
         named = (part for slot in slots for part in slot.removeprefix(step.slot).split("."))
         ours = (step.old, step.new, *(part for part in named if len(part) == NAMED))
         for slot, staged in slots.items():
