@@ -167,6 +167,7 @@ class Memory(Reader):
         done: set[int] = set()
         if self.by_agent and upto is None:
             return new
+        self.library.mend()
         try:
             with self._extracting:
                 view = self.view

@@ -121,6 +121,7 @@ def git_setup(options: Options, yes: bool) -> None:
     agreed = yes or out.confirms("Write it?")
     if agreed:
         set_up(options.place().path)
+        options.reading().library.adopt_edits()  # from here on an edit is one
     out.result({"rows": rows, "written": agreed})
     out.say("written; commit .gitattributes" if agreed else "not written; add --yes to write it")
 

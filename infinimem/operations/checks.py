@@ -132,9 +132,9 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
     for same in inspection.view.lines.clashes():
         what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
         yield Finding("error", what, same[0])
-    left = {*conflicts(inspection.view, inspection.documents)} if inspection.view.initialised else set()
+    left = {*conflicts(inspection.view)} if inspection.view.initialised else set()
     for doc_id in left:
-        if (name := original(inspection.documents[doc_id], inspection.view)) != doc_id:
+        if (name := original(doc_id, inspection.view)) != doc_id:
             yield Finding("error", f"a second version of {name}, which another program left", doc_id, MERGED)
     for document in inspection.documents.values():
         note = inspection.view.is_note(document.id)
@@ -147,8 +147,9 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
             nul = nul or number * ("\x00" in line)
             undecoded = undecoded or number * bool(not line.isascii() and _UNDECODED.search(line))
             if line.startswith(_CONFLICT):
-                what = f"a git conflict marker ({line[:7]}); keep what you want, delete the markers"
-                yield Finding(level, what, f"{document.id}:{number}", MERGED * (document.id in left))
+                advice = "" if document.id in left else "; keep what you want, delete the markers"
+                what = f"a git conflict marker ({line[:7]}){advice}"
+                yield Finding(level, what, f"{document.id}:{number}", MERGED * (not advice))
         if nul:
             yield Finding("note", "contains NUL characters; save it as UTF-8 text", f"{document.id}:{nul}")
         if undecoded:

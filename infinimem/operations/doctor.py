@@ -124,7 +124,7 @@ def repair(library: Library) -> list[Finding]:
                     done.documents[doc_id] = document
             library.commit(done, view, library.of_people("rename"), (), {})
     if checks.MERGED in fixes:
-        library.mend(library.view().ids("all"))
+        library.mend()
     if fixes & {checks.SIGNED, checks.RENUMBERED, checks.ONCE, checks.UNDATED}:
         library.adopt_edits()
     if checks.UNDATED in fixes:

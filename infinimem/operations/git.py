@@ -12,14 +12,17 @@ user's own configuration names, never the repository's. Source: git's documentat
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,10 +34,10 @@ from infinimem.errors import LibraryError
 from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import BUFFERS, Receipt
+from infinimem.model import BUFFERS, Entry, Receipt
 from infinimem.spec import folders
 from infinimem.store.commit import LATEST
-from infinimem.store.files import Files
+from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.library import Library
 from infinimem.store.lines import block_of
 from infinimem.store.merging import merged
@@ -74,7 +77,8 @@ MARKS = "git merge-file --quiet --diff3 %A %O %B"
 """What takes that of merge drivers, ours too: what is left for us is merged faster in one process."""
 _NETWORK = {"GIT_ALLOW_PROTOCOL": "file:http:https:ssh"}
 """Ways to another repository; a repository's own configuration may name others, which are programs."""
-ATTRIBUTES, DRIVER = ".gitattributes", "infinimem merge-file %O %A %B %P"
+ATTRIBUTES = ".gitattributes"
+DRIVER = f"{shlex.quote(sys.executable)} -m infinimem merge-file %O %A %B %P"
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """git's name of a tree without files."""
 SYNC_TIMEOUT = 600.0
@@ -185,6 +189,11 @@ def _ours() -> tuple[str, ...]:
     return tuple(one.removesuffix("/") for one in (*folders().owned, MEMORIES))
 
 
+def _owned() -> tuple[str, ...]:
+    """Return how paths of files begin that are merged line by line."""
+    return (*(f"{name}.md" for name in BUFFERS), *folders().owned)
+
+
 def _is_ours(path: str, files: Files) -> bool:
     hidden = any(part.startswith(".") for part in path.split("/"))
     plain = path.endswith(".md") and path.isprintable() and not hidden
@@ -262,11 +271,12 @@ def sync(library: Library, remote: str = "", dry_run: bool = False) -> Synced:
         where, branch = repository.upstream(remote)
         left = () if dry_run else _settled(library, repository, done)
         theirs = "" if left else repository.fetch(where, branch)
-        base = repository.said("merge-base", "HEAD", theirs) if theirs else EMPTY
+        base = repository.base(theirs) if theirs else EMPTY
         came, went = repository.written(base, theirs) if theirs else {}, repository.written(base)
         if not dry_run and theirs and repository.said("rev-list", "-1", f"HEAD..{theirs}"):
             with library.locked():
                 repository.merge(theirs)
+                _merge_left(library.files, repository)
             left = _settled(library, repository, done)
         if not (dry_run or left):
             repository.push(where, branch)
@@ -279,7 +289,7 @@ def sync(library: Library, remote: str = "", dry_run: bool = False) -> Synced:
 
 def mend(library: Library) -> list[str]:
     """Merge what other programs left of two versions, and take in the rest; return ids of the receipts."""
-    receipts = (library.mend(library.view().ids("all")), library.adopt_edits())
+    receipts = (library.mend(), library.adopt_edits())
     return list(dict.fromkeys(receipt.id for receipt in receipts if receipt))
 
 
@@ -317,13 +327,22 @@ def merge_versions(name: str | None, base: Path, ours: Path, theirs: Path) -> No
 def _settled(library: Library, repository: Repository, done: list[str]) -> tuple[str, ...]:
     """Mend what git left of two sides, and commit; return files that are for a person to settle. Ids of the
     receipts are added to `done`."""
+    with library.locked():
+        _merge_left(library.files, repository, as_ours=True)
     done += mend(library)
     marked = {f"{doc_id}.md" for doc_id in library.view().lines.suspects}
-    if left := repository.end_merge((*(f"{name}.md" for name in BUFFERS), *folders().owned), marked):
+    if left := repository.end_merge(_owned(), marked):
         return left
     with library.locked() as view:
         _commit(library.files, view, library.clock())
     return ()
+
+
+def _merge_left(files: Files, repository: Repository, as_ours: bool = False) -> None:
+    """Merge files of ours that git stopped at; `as_ours`: where our side stands, for the driver failed."""
+    for path, base, ours, theirs in repository.versions(_owned()):
+        if not as_ours or files.read(path, MAX_OWNED) == ours:
+            files.replace(path, merged(path.removesuffix(".md"), base, ours, theirs))
 
 
 class GitUnusable(Exception):
@@ -456,14 +475,20 @@ class Repository:
         self._run("push", *quiet, "--", remote, f"HEAD:refs/heads/{branch}", env=_NETWORK)
 
     def written(self, *versions: str) -> dict[int, str]:
-        """Return the signed lines that one version has and an earlier one has not, by seq."""
+        """Return what one version has and an earlier one has not, or says otherwise, or has no more, by seq;
+        of a turn and a fact that was drawn from it the fact."""
+        lines = [path for path in _ours() if f"{path}/" != JOURNAL]
         plain = ("--unified=0", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
-        diff = self._run("diff", *plain, *versions, "--", *_ours()).decode("utf-8", "replace")
-        sides: dict[str, dict[int, str]] = {"-": {}, "+": {}}
+        diff = self._run("diff", *plain, *versions, "--", *lines).decode("utf-8", "replace")
+        sides: dict[str, dict[int, Entry]] = {"-": {}, "+": {}}
         for line in diff.split("\n"):
             if line[1:].startswith("- <") and (entry := parse_entry(line[1:])):
-                sides.get(line[0], {})[entry.seq] = entry.text
-        return {seq: text for seq, text in sorted(sides["+"].items()) if seq not in sides["-"]}
+                sides.get(line[0], {})[entry.seq] = entry
+        had = {(seq, entry.text) for seq, entry in sides["-"].items()}
+        had.update((seq, "") for entry in sides["+"].values() for seq in entry.origin)
+        new = {seq: entry.text for seq, entry in sides["+"].items() if (seq, "") not in had}
+        gone = {seq: f"(gone) {one.text}" for seq, one in sides["-"].items() if seq not in sides["+"]}
+        return {seq: text for seq, text in sorted((gone | new).items()) if (seq, text) not in had}
 
     def merge(self, commit: str) -> None:
         """Merge a commit; where git cannot, both sides are left in the files."""
@@ -475,6 +500,32 @@ class Repository:
         except GitUnusable:
             if not self.conflicting():
                 raise
+
+    def base(self, commit: str) -> str:
+        """Return the last commit that is behind HEAD and another one."""
+        try:
+            return self.said("merge-base", "HEAD", commit)
+        except GitUnusable:
+            raise GitUnusable(
+                "the other side is a memory of its own, begun apart from this one: clone that one, and say or"
+                " import there what this one has"
+            ) from None
+
+    def versions(self, ours: tuple[str, ...]) -> Iterator[tuple[str, bytes, bytes, bytes]]:
+        """Give files of the folder that wait to be merged, base (b"" where there is none), ours and theirs;
+        not those that one side deleted."""
+        waiting = (path for path in self.conflicting() if path.startswith(self._prefix))
+        paths = [path for path in waiting if path.removeprefix(self._prefix).startswith(ours)]
+        asked = "".join(f":{stage}:{path}\n" for path in paths for stage in (1, 2, 3))
+        out = io.BytesIO(self._run("cat-file", "--batch", given=os.fsencode(asked)) if paths else b"")
+        for path in paths:
+            sides: list[bytes | None] = []
+            for _ in range(3):
+                size = out.readline().split()[-1]
+                sides.append(out.read(int(size) + 1)[:-1] if size.isdigit() else None)
+            base, mine, yours = sides
+            if mine is not None and yours is not None:
+                yield path.removeprefix(self._prefix), base or b"", mine, yours
 
     def end_merge(self, ours: tuple[str, ...], but: Collection[str]) -> tuple[str, ...]:
         """Take in files of ours that wait to be merged, but those, and commit the merge, if one is under way;
@@ -556,6 +607,6 @@ class Repository:
             fatal = next((line for line in lines if line.startswith("fatal: ")), lines[0])[:200]
             if "not a git repository" in fatal:
                 raise NoRepository(f"there is no git repository around {self.folder}")
-            off = f" (off, as .git/config names it: {min(self._off)})" if self._off else ""
+            off = next((f" (off, as .git/config names it: {name})" for name in self._off if name != OURS), "")
             raise GitUnusable(f"git failed: {fatal.removeprefix('fatal: ') or command[0]}{off}")
         return out

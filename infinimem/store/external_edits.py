@@ -20,9 +20,9 @@ from infinimem.markdown.signature import format_entry, parse_entry, resigned
 from infinimem.model import BUFFERS, INBOX, Entry, Located, ReceiptRow
 from infinimem.store.lines import block_of
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
-from infinimem.store.receipts import Tale, reading, tales_of
-from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
-from infinimem.store.state import Changes, SeenLine
+from infinimem.store.receipts import Tale, reading, receipt_ids, tales_of
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
+from infinimem.store.state import Changes, SeenLine, receipt_seen
 from infinimem.store.view import View, without
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
@@ -84,15 +84,16 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     new = (place.entry for seq, places in entries.items() if seq not in seen for place in places)
     foreign = (entry for entry in new if block_of(entry.seq) != own)
     # a short number that somebody typed has no origin
+    came = unseen(view, seen)
     is_merged = own is not None and any(block_of(entry.seq) or entry.origin for entry in foreign)
-    changed = differences(view, seen) if is_merged else ()
-    tales, blocks = tales_of(view, {*doubled, *changed})
+    is_merged = is_merged or bool(came)
+    tales, _ = tales_of(view, differences(view, seen), came)
+    said_of, blocks = tales_of(view, doubled, receipt_ids(view))
     left: list[Located] = []
     for seq, places in doubled.items():
-        if is_merged or _is_told(places, tales[seq], not blocks <= {own}):
-            left += [
-                place for place in places if place not in (standing := _left_standing(places, tales[seq]))
-            ]
+        if is_merged or _is_told(places, said_of[seq], not blocks <= {own}):
+            standing = _left_standing(places, said_of[seq])
+            left += [place for place in places if place not in standing]
             places = standing
         kept[seq] = _original(places, seen.get(seq))
         if seq in entries:  # a turn that somebody copied is no other turn: `doctor` names it
@@ -100,6 +101,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
             copies += [place for place in places if place is not kept[seq]]
     edited: list[tuple[Located, str]] = []
     carried: list[tuple[Located, str]] = []
+    settled = {place.seq for place in left}
     for seq, places in entries.items():
         original, before, tale = kept.get(seq, places[0]), seen.get(seq), tales.get(seq, _UNTOLD)
         if before is None:
@@ -107,7 +109,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         was = parse_entry(before.line) if original.entry.line.rstrip() != before.line.rstrip() else None
         if was and _bare(was) != _bare(original.entry) and before.line not in tale.quoted:
             edited.append((original, before.line))
-        if original.doc_id != before.doc_id and not tale.ends(original.doc_id):
+        if original.doc_id != before.doc_id and not (seq in settled or tale.ends(original.doc_id)):
             carried.append((original, before.doc_id))
     return ExternalEdits(
         typed=tuple(typed),
@@ -129,8 +131,9 @@ def _gone(
     broken = (document.text_line(number) for document in documents for number in document.malformed)
     damaged = {int(seq) for line in broken for seq in _SEQ.findall(line)}
     for seq, line in sorted(seen.items()):
-        if view.entry(seq) is None and seq not in damaged and not tales.get(seq, _UNTOLD).ends("-"):
-            yield seq, line
+        if seq < 0 or view.entry(seq) or seq in damaged or tales.get(seq, _UNTOLD).ends("-"):
+            continue
+        yield seq, line
 
 
 def _is_told(places: Sequence[Located], tale: Tale, is_shared: bool) -> bool:
@@ -163,7 +166,7 @@ def _latest(places: Sequence[Located], tale: Tale) -> Located:
 
 def is_unedited(view: View, seen: Mapping[int, SeenLine], adopted: Mapping[str, Document]) -> bool:
     """Return whether there is nothing to find, or to note, in what changed since documents were `adopted`."""
-    if view.lines.doubled or view.lines.entries != len(seen):
+    if view.lines.doubled or view.lines.entries + len(view.below(JOURNAL)) + 1 != len(seen):
         return False
     changed = (one for doc_id in tracked(view) if (one := view.document(doc_id)) is not adopted.get(doc_id))
     return not any(
@@ -215,9 +218,16 @@ def differences(
         for document in documents.values()
         for place in (document.entries if document else ())
     }
+    now |= {receipt_seen(doc_id): SeenLine(doc_id, "") for doc_id in ("", *view.below(JOURNAL))}
     changes: Changes = {seq: line for seq, line in now.items() if known.get(seq) != line}
     changes.update((seq, None) for seq in known if seq not in now)
     return changes
+
+
+def unseen(view: View, seen: Mapping[int, SeenLine]) -> list[str]:
+    """Return the receipts that another copy wrote, and that came since; none where nothing tells."""
+    doc_ids = receipt_ids(view) if receipt_seen("") in seen else ()
+    return [doc_id for doc_id in doc_ids if receipt_seen(doc_id) not in seen]
 
 
 def tracked(view: View) -> list[str]:
@@ -251,6 +261,8 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         own, first = (new.get(position(line), line.entry) for line in (copy, edits.kept[copy.seq]))
         known = {own.seq, *(first.origin if own.text == first.text else ())}
         origin = (*(one for one in own.origin if one not in known), own.seq)
+        if own.text != first.text:  # nobody said it so
+            own = of_person(own)
         new[position(copy)] = replace(own, seq=seqs[position(copy)], origin=origin)
     for seq, seen in edits.deleted:
         done.quoted.append(seen.line)

@@ -7,7 +7,7 @@ returned is on disk, and no plan is applied that the law refuses.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -351,7 +351,7 @@ class Library:
         if not self.initialised:
             return None
         self.fresh.doubt()
-        mended = self.mend(suspects) if (suspects := self.view().lines.suspects) else None
+        mended = self.mend()
         if gone := self._forgotten_elsewhere():
             operation("forget.forget").forget_again(self, gone)
         return self._adopt_edits() or mended
@@ -366,13 +366,20 @@ class Library:
         standing = self.view().lines.seqs(f"select seq from line where {which}", rows)
         return {*standing, *state.SeenLines(self.files).load(f"WHERE {which}", rows)}
 
-    def mend(self, doc_ids: Iterable[str]) -> Receipt | None:
-        """Merge what git and programs that sync folders left of two versions in some documents."""
+    def mend(self) -> Receipt | None:
+        """Merge what git and programs that sync folders left of two versions in documents."""
+        from infinimem.store.external_edits import followed
         from infinimem.store.merging import conflicts, mend
 
+        if not (self.initialised and conflicts(self.view())):
+            return None
         with self.locked() as view:
-            left = conflicts(view, doc_ids)
-            return self.commit(mend(view, left), view, self.of_people("merge"), (), {}) if left else None
+            if not (left := conflicts(view)):
+                return None
+            done, known = mend(view, left), self.seen_lines()
+            places = (place for document in done.documents.values() if document for place in document.entries)
+            notice = followed(known, (place for place in places if place.seq in known))
+            return self.commit(done, view, self.of_people("merge"), (), notice)
 
     def _adopt_edits(self) -> Receipt | None:
         from infinimem.store.external_edits import differences, find_edits, is_unedited, tracked
@@ -525,6 +532,7 @@ class Library:
         head = replace(head, number=next_number(view), high=high)
         done.documents |= dangling(view, done.documents)
         receipt, changes = receipt_and_changes(done, view, head, notes)
+        notice = {**notice, state.receipt_seen(receipt.id): state.SeenLine(receipt.id, "")}
         try:
             commit(self.files, receipt.number, changes, notice)
         except Conflict:  # perhaps by a save that kept the time and size of the file: read all anew

@@ -188,30 +188,32 @@ def _doubled(document: Document) -> tuple[bytes, bytes, bytes] | None:
     return (b"", ours, theirs) if is_read and len(keys) > len(heads[0]) else None
 
 
-def original(document: Document, view: View) -> str:
-    """Return the document of the program's that this is a conflict copy of, by its name and its header; its
+def original(doc_id: str, view: View) -> str:
+    """Return the document of the program's that one is a conflict copy of, by its name and its header; its
     own id if it is none."""
-    match = _COPY.search(document.id)
-    name = document.id[: match.start()] if match else document.id
+    match = _COPY.search(doc_id)
+    name = doc_id[: match.start()] if match else doc_id
     if match is None or name not in view or not (name in BUFFERS or name.startswith(folders().owned)):
-        return document.id
-    named = document.header.values.get("id", document.id if match[1] else name)
-    return name if named == name else document.id
+        return doc_id
+    named = view.document(doc_id).header.values.get("id", doc_id if match[1] else name)
+    return name if named == name else doc_id
 
 
-def conflicts(view: View, doc_ids: Iterable[str]) -> list[str]:
-    """Return which of these documents other programs left to be merged."""
-    documents = map(view.document, doc_ids)
-    return [
-        one.id for one in documents if (is_signed(one.id) and sides(one)) or original(one, view) != one.id
-    ]
+def conflicts(view: View) -> list[str]:
+    """Return the documents that other programs left to be merged."""
+
+    def is_left(doc_id: str) -> bool:
+        marked = is_signed(doc_id) and sides(view.document(doc_id)) is not None
+        return marked or original(doc_id, view) != doc_id
+
+    return [doc_id for doc_id in view.lines.suspects if is_left(doc_id)]
 
 
 def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
     """Merge what other programs left in these documents: conflict markers, and conflict copies."""
     done, versions = Rendered(), dict[str, dict[str, bytes]]()
     for document in map(view.document, doc_ids):
-        name, parts = original(document, view), sides(document)
+        name, parts = original(document.id, view), sides(document)
         some = versions.setdefault(name, {name: view.document(name).to_bytes()})
         some[document.id] = merged(name, *parts) if parts else document.to_bytes()
         done.documents[document.id] = None
@@ -224,7 +226,8 @@ def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
     }
     stands = {place.seq: one.id for one in done.documents.values() if one for place in one.entries}
     for seq in sorted({seq for seq, _ in (*done.removed, *done.added)}):
-        elsewhere = view.entry(seq)  # the other side moved it there, or took it out
-        moved = elsewhere.doc_id if elsewhere and elsewhere.doc_id not in done.documents else "-"
-        done.rows.append(ReceiptRow(seq, stands.get(seq) or stood[seq], stands.get(seq, moved), DOUBLED))
+        places = view.lines.all("select d.name from line join document d on d.id = doc where seq = ?", seq)
+        moved = (name for (name,) in places if name not in done.documents)  # else the other side took it out
+        now = stands.get(seq) or next(moved, "-")
+        done.rows.append(ReceiptRow(seq, stands.get(seq) or stood[seq], now, DOUBLED))
     return done

@@ -259,10 +259,12 @@ class Tale(NamedTuple):
         return self.steps[-1:] != [] and self.steps[-1][1] == doc_id
 
 
-def tales_of(view: View, seqs: Collection[int]) -> tuple[Mapping[int, Tale], set[int]]:
-    """Return what all receipts tell of some lines, and the blocks of seqs of those who wrote receipts."""
+def tales_of(
+    view: View, seqs: Collection[int], doc_ids: Iterable[str]
+) -> tuple[Mapping[int, Tale], set[int]]:
+    """Return what receipts tell of some lines, and the blocks of seqs of those who wrote these receipts."""
     tales, blocks = {seq: Tale([], set()) for seq in seqs}, set[int]()
-    for receipt in receipts_of(view) if tales else ():
+    for receipt in map(parse_receipt, view.each(doc_ids)) if tales else ():
         blocks.add(block_of(receipt.high))
         for row in receipt.rows:
             if row.was != row.now and row.seq in tales:

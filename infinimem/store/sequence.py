@@ -113,7 +113,9 @@ def _draw(above: int) -> int:
     """Return a block above those that are in use, so that the order of seqs stays that of recording, and far
     enough somewhere that no two copies will draw one."""
     first = max(above + 1, BLOCKS.start)
-    return first + secrets.randbelow((BLOCKS.stop - first) // 10 or 1)
+    if first + BLOCK > BLOCKS.stop:
+        return secrets.choice(BLOCKS)
+    return first + secrets.randbelow((BLOCKS.stop - first) // 10)
 
 
 @contextmanager

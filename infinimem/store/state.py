@@ -226,7 +226,9 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
-    for path in _older(files):  # of lists of earlier versions a torn row does not count
+    if not (older := _older(files)):  # which tell of no receipts
+        _add_seen(tables, {receipt_seen(""): SeenLine("", "")})
+    for path in older:  # a torn row does not count
         for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
             with suppress(ValueError, TypeError, OverflowError):
                 _take_row(tables, path.rpartition("/")[2], row)
@@ -464,7 +466,8 @@ Changes = dict[int, SeenLine | None]
 
 
 class SeenLines(Mapping[int, SeenLine]):
-    """Every live and archived line as the program last saw it, so that what a person changed can be told.
+    """Every live and archived line as the program last saw it, so that what a person changed can be told; and
+    every receipt, under a number below 0, so that those of another copy can.
 
     `began` stays the same as long as lines are only noted.
     """
@@ -487,6 +490,11 @@ class SeenLines(Mapping[int, SeenLine]):
     def __len__(self) -> int:
         ((length,),) = self._state.query("SELECT lines FROM meta")
         return int(length)
+
+
+def receipt_seen(doc_id: str) -> int:
+    """Return the number under which a receipt is noted as seen; that of "" is there where receipts are."""
+    return -int(sha256(doc_id.encode()).hexdigest()[:15], 16)
 
 
 def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]) -> None:
