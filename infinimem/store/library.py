@@ -24,7 +24,7 @@ from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
 from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
-from infinimem.spec import StrategySpec, folders, spec_of, strategies
+from infinimem.spec import folders, spec_of, strategies
 from infinimem.store import sequence, state
 from infinimem.store.commit import DISPLACED, FOLDER, LATEST, Conflict, commit, recheck, recover
 from infinimem.store.files import MAX_OWNED, Files
@@ -177,16 +177,11 @@ class Library:
 
     def siblings(self) -> tuple[Library, ...]:
         """Return the library as each strategy sees it that derived something from it, itself first."""
-        view = self.view()
-
-        def keeps(spec: StrategySpec) -> bool:
-            if any(view.below(folder) for folder in spec.folders):
-                return True
-            return spec.lists_turns and state.read(self.files, spec).drawn is not None
-
-        seen = [self]
+        seen, view = [self], self.view()
         for spec in strategies().values() if self.initialised else ():
-            if spec is not self.spec and keeps(spec):
+            keeps = any(map(view.below, spec.folders))
+            keeps = keeps or (spec.lists_turns and state.read(self.files, spec).drawn is not None)
+            if spec is not self.spec and keeps:
                 other = copy(self)
                 other.spec, other._view = spec, None
                 other._index = Index(str(self.files.root), spec.name)
