@@ -25,7 +25,6 @@ from infinimem.store.state import SeenLine
 from infinimem.store.view import View
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]
-BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]
 _HEIRS = {"superseded by": "supersedes", "duplicate of": "says the same as", "rewritten as": "rewrites"}
 
 
@@ -159,7 +158,7 @@ class Blamed:
 
     line: int
     text: str
-    kind: BlamedKind
+    kind: Literal["said", "entry", "quoted", "derived", "person", "blank"]
     seq: int | None = None
     receipt: str = ""
     time: str = ""

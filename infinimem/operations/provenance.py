@@ -37,7 +37,6 @@ _ROW = "row"  # a receipt has a row for seq, which `line` superseded (0: none di
 _QUOTED = "quoted"  # a receipt quotes `line`, which was drawn from seq
 _DRAWN = "drawn"  # `line` was drawn from seq
 _SUPERSEDED = "superseded"  # `line`, of the archive, was superseded by seq
-_ARCHIVED = "archived"  # of seq the archive does not say that another line stands for it
 _DESCRIBED = "described"  # the summary of a topic describes seq
 _HELD = "held"  # a record names the turn seq as its evidence
 
@@ -237,15 +236,10 @@ class Lineage:
         return tuple(sorted(stale, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
 
     def _heirs_of_archived(self) -> dict[int, int]:
-        """Return superseded lines of the archive, and by which. What its headings do not say, receipts do."""
+        """Return superseded lines of the archive, and by which."""
         query = f"select line, seq from trace t {_JOINED} where kind = ? order by d.name, start"
-        heirs = dict(self._rows.all(query, _SUPERSEDED))
-        known = "exists (select 1 from trace r where r.kind = ? and r.seq = t.seq and r.line)"
-        for seq in self._rows.seqs(f"select seq from trace t where kind = ? and {known}", _ARCHIVED, _ROW):
-            steps = self.steps(seq)
-            if steps and (heir := replaced_by([steps[-1].row.why])):
-                heirs[seq] = heir
-        return {seq: heir for seq, heir in heirs.items() if self.view.entry(heir)}
+        rows = self._rows.all(query, _SUPERSEDED)
+        return {seq: heir for seq, heir in rows if self.view.entry(heir)}
 
     def _dependents(self, seq: int) -> Mapping[str, int | None]:
         """Return by place the live entries that come from a line, and the summaries that describe it."""
@@ -350,11 +344,8 @@ def _standing(document: Document) -> Iterator[_Trace]:
         yield from ((_DESCRIBED, seq, 0, 0) for seq in set(described(document)))
     for place in document.entries:
         yield from ((_DRAWN, seq, place.seq, place.start_line) for seq in place.entry.origin)
-        if document.id.startswith(ARCHIVE):
-            if heir := replaced_by(place.headings):
-                yield _SUPERSEDED, heir, place.seq, place.start_line
-            elif not Lineage.replaced(place):
-                yield _ARCHIVED, place.seq, 0, place.start_line
+        if document.id.startswith(ARCHIVE) and (heir := replaced_by(place.headings)):
+            yield _SUPERSEDED, heir, place.seq, place.start_line
 
 
 def _key(*words: str) -> int:

@@ -226,11 +226,6 @@ class Files:
         ):
             yield first, second
 
-    def beside(self, path: str) -> list[str]:
-        """Return the paths in the same folder that begin with `path`, sorted."""
-        folder, _, name = path.rpartition("/")
-        return [f"{folder}/{other}" for other in self.names(folder, name)]
-
     def names(self, folder: str, begin: str = "") -> list[str]:
         """Return the names in a folder that begin so, sorted; none if there is no folder."""
         with explained("list", folder), MISSING_OK, opened(self.root, folder) as here:

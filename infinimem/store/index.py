@@ -383,10 +383,12 @@ class _Update:
         used = db.execute("select seq from sqlite_sequence where name = 'line'").fetchone()
         self._first = used[0] + 1 if used else 1
         known = dict[str, tuple[int, Stamp] | None]()
-        read = dict[str, Document | None]()
+        read, own = dict[str, Document | None](), (*RANKS, *self._view.spec.folders)
         for name in names:
             stamp = stamps.get(name)
-            read[name] = self._document(name) if stamp else None
+            is_ours = stamp and not self._view.is_note(name) and name.startswith(own)
+            load = self._view.document if name.startswith(TOPICS) else self._read
+            read[name] = load(name) if is_ours else None
             old = index._known.get(name)
             before = index._read.get(name)
             if stamp is None or old is None or not self._append(name, old[0], stamp, before, read[name]):
@@ -406,13 +408,6 @@ class _Update:
         while len(index._read) > KEPT:
             index._read.popitem(last=False)
         index._version = self._version
-
-    def _document(self, name: str) -> Document | None:
-        view = self._view
-        own = (*RANKS, *view.spec.folders)
-        if view.is_note(name) or not name.startswith(own):
-            return None
-        return view.document(name) if name.startswith(TOPICS) else self._read(name)
 
     def _insert(self, name: str, stamp: Stamp, document: Document | None) -> int:
         rank = next((at for at, folder in enumerate(RANKS) if document and name.startswith(folder)), None)

@@ -24,9 +24,9 @@ from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
 from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
-from infinimem.spec import StrategySpec, folders, spec_of, strategies
-from infinimem.store import sequence, state, withheld
-from infinimem.store.commit import LATEST, Conflict, commit, displaced, recheck, recover, unfinished
+from infinimem.spec import folders, spec_of, strategies
+from infinimem.store import sequence, state
+from infinimem.store.commit import DISPLACED, FOLDER, LATEST, Conflict, commit, recheck, recover
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
@@ -39,6 +39,7 @@ from infinimem.user_folders import approve
 if TYPE_CHECKING:  # who only reads needs nothing of what writes
     from infinimem.law import Verdict
     from infinimem.store.plans import Rendered
+    from infinimem.store.receipts import Proposal
 
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
@@ -154,8 +155,8 @@ class Library:
     def _recover(self) -> None:
         """Finish what a crash cut short, mend what a loss of power tore, and take in late saves."""
         rebooted = sequence.rebooted(self.files)
-        left = (unfinished, displaced, sequence.waiting)
-        if not (rebooted or self.files.exists(FORGETTING) or any(waits(self.files) for waits in left)):
+        left = self.files.names(FOLDER) or self.files.names(DISPLACED) or sequence.waiting(self.files)
+        if not (rebooted or left or self.files.exists(FORGETTING)):
             return
         # A disk that refuses is no reason not to read: what was moved stands in one place at least.
         with suppress(LibraryError), self.files.exclusive(timeout=1.0):
@@ -176,16 +177,11 @@ class Library:
 
     def siblings(self) -> tuple[Library, ...]:
         """Return the library as each strategy sees it that derived something from it, itself first."""
-        view = self.view()
-
-        def keeps(spec: StrategySpec) -> bool:
-            if any(view.below(folder) for folder in spec.folders):
-                return True
-            return spec.lists_turns and state.read(self.files, spec).drawn is not None
-
-        seen = [self]
+        seen, view = [self], self.view()
         for spec in strategies().values() if self.initialised else ():
-            if spec is not self.spec and keeps(spec):
+            keeps = any(map(view.below, spec.folders))
+            keeps = keeps or (spec.lists_turns and state.read(self.files, spec).drawn is not None)
+            if spec is not self.spec and keeps:
                 other = copy(self)
                 other.spec, other._view = spec, None
                 other._index = Index(str(self.files.root), spec.name)
@@ -305,6 +301,7 @@ class Library:
                 once the change was decided, the next call finishes it.
         """
         from infinimem.store.plans import verified
+        from infinimem.store.receipts import keep_replies
 
         head = self._head(strategy, model, usage or Usage(), began)
 
@@ -314,7 +311,7 @@ class Library:
             refused = [RejectedReply(plan.op, "", tuple(map(str, reasons)))] if reasons else []
             if not any(reason.code == "FORGOTTEN" for reason in reasons):
                 refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
-            withheld.keep_replies(self.files, refused, head.time)
+            keep_replies(self.files, refused, head.time)
             return outcome
 
         return self.written(applied)
@@ -338,9 +335,11 @@ class Library:
         other._embedder = self._embedder
         return other
 
-    def proposals(self) -> tuple[withheld.Proposal, ...]:
+    def proposals(self) -> tuple[Proposal, ...]:
         """Return the archivings that need approval."""
-        return withheld.proposals(self.files)
+        from infinimem.store.receipts import proposals
+
+        return proposals(self.files)
 
     def adopt_edits(self) -> Receipt | None:
         """Take in what people and merges did: sign what is new or doubled, note what was changed."""
@@ -460,7 +459,7 @@ class Library:
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         from infinimem.store import plans
         from infinimem.store.external_edits import followed
-        from infinimem.store.receipts import next_number
+        from infinimem.store.receipts import keep_withheld, next_number
 
         if verdict.refused:
             return Rejected(view, verdict.refused)
@@ -488,7 +487,7 @@ class Library:
             notice = followed(known, moved)
             receipt = self.commit(done, view, head, (*plan.notes, *map(str, verdict.withheld)), notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
-                withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
+                keep_withheld(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         is_rebuilt = self.spec.sparse and plan.op == "rebuild" and view.drawn is not None
         state.note(
             self.files,

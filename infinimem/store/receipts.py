@@ -6,21 +6,24 @@ Its form: docs/FORMAT.md. `## Before` leads back to the bytes before, by line ma
 from __future__ import annotations
 
 import difflib
+import hashlib
+import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from string import ascii_lowercase
 from typing import NamedTuple
 
-from infinimem.errors import UsageError
+from infinimem.errors import LibraryError, UsageError
 from infinimem.law import Line
+from infinimem.markdown.characters import one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import forgotten_in, format_seqs, parse_entry, tombstone
-from infinimem.model import Entry, Receipt, ReceiptRow, Usage
-from infinimem.store.files import digest
+from infinimem.model import Entry, Located, Move, Receipt, ReceiptRow, RejectedReply, Usage, Withheld
+from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.lines import block_of
 from infinimem.store.spec import JOURNAL
 from infinimem.store.view import View, whole
@@ -138,25 +141,22 @@ def _fenced(language: str, lines: Sequence[str]) -> list[str]:
     return [f"{fence}{language}", *lines, fence]
 
 
-def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Mapping[str, str]) -> bytes:
+def amend(
+    planned: Document, stayed: Collection[int], notes: Sequence[str], files: Mapping[str, str]
+) -> bytes:
     """Return the bytes of a planned receipt with what came otherwise.
 
     Rows of lines that `stayed` go; `files` are the sha256 of each document as it is.
     """
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
-    head = lines.index("## Files")
-    for number in range(head, len(lines)):
-        if (file := file_of(cells_of(lines[number]))) and file[0] in files:
-            lines[number] = row_of(file_cells(file[0], file[1], files[file[0]]))
-    kept = [line for line in lines[:head] if not (cells := cells_of(line)) or whole(cells[0]) not in stayed]
-    more = [f"> stayed where they were: {format_seqs(sorted(stayed))}"] if stayed else []
-    more += [f"> {note}" for note in notes]
-    at = next(n for n, line in enumerate(lines) if n > head and line in ("## Notes", QUOTED, BEFORE))
-    if lines[at] == "## Notes":
-        at += 1
-    else:
-        more = ["## Notes", *more, ""]
-    return "\n".join([*kept, *lines[head:at], *more, *lines[at:]]).encode("utf-8", "surrogateescape")
+    receipt = parse_receipt(planned)
+    more = [f"stayed where they were: {format_seqs(sorted(stayed))}"] if stayed else []
+    told = replace(
+        receipt,
+        rows=tuple(row for row in receipt.rows if row.seq not in stayed),
+        files=tuple((name, before, files.get(name, after)) for name, before, after in receipt.files),
+        notes=(*more, *notes, *receipt.notes),
+    )
+    return format_receipt(told, planned.lines[block(planned.lines, BEFORE)])
 
 
 class Checksums:
@@ -474,3 +474,102 @@ def _alike(rows: Sequence[str], came: Sequence[str]) -> bool:
         row == one or (one.endswith(MARK) and row.startswith(one.removesuffix(MARK)))
         for row, one in zip(rows, came, strict=True)
     )
+
+
+# ── what a receipt did not do, and waits for people ─────────────────────────────────────────────
+# WITHHELD has 0007.json: archivings of receipt 7 that need approval; the lines stay live meanwhile. Of them a
+# checksum is kept, which tells whether they were edited since, and no word. REJECTED has replies of models
+# that were refused, 000123-extract.txt; no tool reads them.
+
+WITHHELD, REJECTED = ".infinimem/withheld", ".infinimem/rejected"
+ASKED = frozenset({"PROTECTED", "TOO_MANY"})
+"""Reasons that a person may overrule; the others say that a proposal is wrong."""
+KEPT = 100
+MAX_BYTES = 64 * 1024
+"""Of one reply; of a longer one the beginning is kept."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """An archiving that may be approved: the receipt that withheld it, the move, and why it waits."""
+
+    receipt: int
+    move: Move
+    code: str
+    marks: Mapping[int, str]
+    """Of the line and of the one that would survive it, what `mark` gave; nothing where it is not known."""
+
+
+def mark(text: str) -> str:
+    """Return a checksum of a line's text; white space at its end does not count."""
+    return hashlib.sha256(text.rstrip().encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def keep_withheld(
+    files: Files, receipt: int, withheld: Sequence[Withheld], lookup: Callable[[int], Located | None]
+) -> None:
+    """Write down what a receipt withheld and a person may approve later."""
+    waiting = []
+    for item in withheld:
+        if item.reason.code in ASKED:
+            places = (lookup(seq) for seq in (item.move.seq, item.move.by) if seq is not None)
+            marks = {place.seq: mark(place.text) for place in places if place}
+            waiting.append(Proposal(receipt, item.move, item.reason.code, marks))
+    if waiting:
+        _write(files, receipt, waiting)
+
+
+def proposals(files: Files) -> tuple[Proposal, ...]:
+    """Return what waits, oldest first; pass over a file that cannot be read."""
+    waiting: list[Proposal] = []
+    for name in files.names(WITHHELD):
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            number = int(name.removesuffix(".json"))
+            rows = json.loads(files.read(f"{WITHHELD}/{name}", MAX_OWNED) or b"")
+            waiting += [
+                Proposal(
+                    number,
+                    Move(**row["move"]),
+                    row["code"],
+                    {int(seq): text for seq, text in row.get("marks", {}).items()},
+                )
+                for row in rows
+            ]
+    return tuple(waiting)
+
+
+def drop_withheld(files: Files, settled: Collection[tuple[int, int]]) -> None:
+    """Forget proposals: (receipt, seq) each. The caller holds the lock."""
+    waiting = proposals(files)
+    left = [one for one in waiting if (one.receipt, one.move.seq) not in settled]
+    for receipt in sorted({one.receipt for one in waiting if one not in left}):
+        _write(files, receipt, [one for one in left if one.receipt == receipt])
+
+
+def _write(files: Files, receipt: int, waiting: Sequence[Proposal]) -> None:
+    path = f"{WITHHELD}/{receipt:04d}.json"
+    rows = [{"move": asdict(one.move), "code": one.code, "marks": one.marks} for one in waiting]
+    if rows:
+        files.replace(path, json.dumps(rows, indent=1).encode())
+    else:
+        files.remove(path)
+
+
+def keep_replies(files: Files, replies: Iterable[RejectedReply], when: str) -> None:
+    """Write each refused reply into a file of its own, and drop the oldest beyond a hundred, under the lock.
+
+    Nothing is synced, and a disk that refuses stops nothing. The files name the time, `when`.
+    """
+    kept = [*replies]
+    with suppress(LibraryError):
+        numbers = ((whole(name.partition("-")[0]), name) for name in files.names(REJECTED)) if kept else ()
+        there = sorted((at, name) for at, name in numbers if at is not None)
+        for number, reply in enumerate(kept, there[-1][0] + 1 if there else 1):
+            task = re.sub("[^a-zA-Z0-9_]", "", reply.task)[:40] or "reply"
+            there.append((number, f"{number:06d}-{task}.txt"))
+            reasons = "".join(f"reason: {one_line(reason)[:500]}\n" for reason in reply.reasons[:100])
+            text = f"time: {when}\ntask: {one_line(reply.task)}\n{reasons}\n{reply.text[:MAX_BYTES]}\n"
+            data = text.encode("utf-8", "backslashreplace")[:MAX_BYTES]
+            files.stage(f"{REJECTED}/{there[-1][1]}", data, durable=False)
+        for _, name in there[:-KEPT]:
+            files.remove(f"{REJECTED}/{name}", durable=False)

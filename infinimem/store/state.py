@@ -204,7 +204,7 @@ def _connect(files: Files, stamp: Stamp | None = None) -> sqlite3.Connection:
         if stamp is None and tables.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             raise _Unusable(f"{PATH} is damaged, and is made anew")
         ((place, inode),) = rows
-        if stamp is not None and inode != stamp.inode and place != _place(files):
+        if stamp is not None and inode != stamp.inode and place != _place(files.root, user_folder("data")):
             raise _Unusable(f"{PATH} was copied from elsewhere, and is made anew")
     return tables
 
@@ -226,27 +226,26 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
-    if not _older(files):  # which tell of no receipts
+    if not (older := _older(files)):  # which tell of no receipts
         _add_seen(tables, {receipt_seen(""): SeenLine("", "")})
-    _take_over(files, tables)
+    for path in older:  # a torn row does not count
+        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
+            with suppress(ValueError, TypeError, OverflowError):
+                _take_row(tables, path.rpartition("/")[2], row)
     tables.execute("COMMIT")
     return State(files, stamp, tables, False)
 
 
-def _place(files: Files) -> str:
-    """Return a name for this machine and the path; no words, for those may have to be forgotten."""
-    return _hashed(files.root, user_folder("data"))
-
-
 @lru_cache(maxsize=64)
-def _hashed(root: Path, _: Path | None) -> str:
+def _place(root: Path, _: Path | None) -> str:
+    """Return a name for this machine and the path; no words, for those may have to be forgotten."""
     return sha256(os.fsencode(f"{machine()}:{os.path.realpath(root)}")).hexdigest()
 
 
 def owner(files: Files) -> str:
     """Return whose the machine state is: a place, and a folder that may be moved."""
     folder = files.lstat(FOLDER)
-    return f"{_place(files)}:{folder.st_ino if folder else 0}"
+    return f"{_place(files.root, user_folder('data'))}:{folder.st_ino if folder else 0}"
 
 
 def is_here(files: Files, whose: str) -> bool:
@@ -280,7 +279,7 @@ def _make(files: Files, state: State) -> None:
 
 
 def _claim(files: Files, tables: sqlite3.Connection, inode: int) -> None:
-    tables.execute("UPDATE meta SET place = ?, inode = ?", (_place(files), inode))
+    tables.execute("UPDATE meta SET place = ?, inode = ?", (_place(files.root, user_folder("data")), inode))
 
 
 def clear(files: Files) -> None:
@@ -519,15 +518,6 @@ def _text(data: bytes) -> str:
 def _older(files: Files) -> list[str]:
     kept = (DRAWN, REFUSED, "unanswered", "usage", "seen")
     return [f"{FOLDER}/{name}" for name in files.names(FOLDER) if name.partition("-")[0] in kept]
-
-
-def _take_over(files: Files, tables: sqlite3.Connection) -> None:
-    """Read them; a torn row does not count."""
-    for path in _older(files):
-        name = path.rpartition("/")[2]
-        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
-            with suppress(ValueError, TypeError, OverflowError):
-                _take_row(tables, name, row)
 
 
 def _take_row(tables: sqlite3.Connection, name: str, row: bytes) -> None:

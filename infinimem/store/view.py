@@ -34,7 +34,7 @@ from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, JOURNAL, TOPICS
 if TYPE_CHECKING:
     from infinimem.store.freshness import DocumentStates
 
-Scope = Literal["default", "archive", "kept", "evidence", "journal", "all"]  # kept: the first two
+Scope = Literal["default", "archive", "evidence", "journal", "all"]
 
 Group = Literal["live", "archive", "evidence", "journal", "aside"]
 """Of documents; "aside" are those of other strategies, a strategy's books, and what awaits approval."""
@@ -90,32 +90,6 @@ class Stored:
     """Gives the block in which seqs are given here, None where none was given yet."""
 
 
-class Derivations:
-    """What was derived from one snapshot; `inherited` from an earlier one, and the documents that differ."""
-
-    def __init__(self, inherited: Mapping[Derive[Any], tuple[Any, frozenset[str]]] | None = None) -> None:
-        self._inherited = dict(inherited or {})
-        self._made: dict[Derive[Any], Any] = {}
-
-    def get(self, view: View, make: Derive[T]) -> T:
-        if make not in self._made:
-            known, changed = self._inherited.get(make, (None, None))
-            self._made.setdefault(make, make(view, known, changed))
-            self._inherited.pop(make, None)  # it may hold the snapshot that it was made of, and so on
-        value: T = self._made[make]
-        return value
-
-    def handed_on(self, changed: Collection[str]) -> Derivations:
-        """Return what a snapshot begins with that differs in these documents."""
-        own = {make: (value, frozenset(changed)) for make, value in self._made.copy().items()}
-        older = {
-            make: (value, was.union(changed))
-            for make, (value, was) in self._inherited.copy().items()
-            if make not in own and len(was) < FAR
-        }
-        return Derivations(older | own)
-
-
 class View:
     """The library at one moment.
 
@@ -166,17 +140,33 @@ class View:
         self._whole: View | None = None
         self._ids = ids
         self._load = load
-        self._derived: Derivations = before[0]._derived.handed_on(before[1]) if before else Derivations()
+        self._made: dict[Derive[Any], Any] = {}
+        self._inherited = before[0]._handed_on(before[1]) if before else {}
 
     def bare(self) -> View:
         """Return the same snapshot with nothing derived: what is derived and holds it keeps no files open."""
         twin = copy(self)
-        twin.index, twin.lines, twin._derived = self.index, self.lines, Derivations()
+        twin.index, twin.lines, twin._made, twin._inherited = self.index, self.lines, {}, {}
         return twin
 
     def derived(self, make: Derive[T]) -> T:
         """Return what a function makes of this snapshot, once; it may update what it made of one before."""
-        return self._derived.get(self.whole, make)
+        view = self.whole
+        if make not in view._made:
+            known, changed = view._inherited.get(make, (None, None))
+            view._made.setdefault(make, make(view, known, changed))
+            view._inherited.pop(make, None)  # it may hold the snapshot that it was made of, and so on
+        value: T = view._made[make]
+        return value
+
+    def _handed_on(self, changed: Collection[str]) -> dict[Derive[Any], tuple[Any, frozenset[str]]]:
+        own = {make: (value, frozenset(changed)) for make, value in self._made.copy().items()}
+        older = {
+            make: (value, was.union(changed))
+            for make, (value, was) in self._inherited.copy().items()
+            if make not in own and len(was) < FAR
+        }
+        return older | own
 
     @property
     def whole(self) -> View:
@@ -203,8 +193,6 @@ class View:
 
     def ids(self, scope: Scope = "default") -> tuple[str, ...]:
         """Return the ids of the documents in a scope, sorted."""
-        if scope == "kept":
-            return tuple(sorted(self.ids() + self.ids("archive")))
         if scope == "all":
             return self._ids
         if scope == "journal" and self._whole:
