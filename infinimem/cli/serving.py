@@ -80,7 +80,7 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
     memory = options.serving()
     from infinimem.mcp import server
-    from infinimem.serving.http import listen, names
+    from infinimem.serving.http import listen, names, serve
 
     with memory.llm.cap(options.max_tokens):
         serving = server.make_server(memory, trust_user, options.folder())
@@ -94,14 +94,15 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
         chosen = os.environ.get(server.TOKEN)
         token = server.token_of(chosen)
         with listen(address, remote) as listening:
-            url = f"http://{names(address, listening)[0]}{server.PATH}"
+            known = names(address, listening)
+            url = f"http://{known[0]}{server.PATH}"
             if options.json:
                 click.echo(as_json({"url": url, "token": None if chosen else token}))
             else:
                 options.out.say(f"serving {options.place().path} at {url}; Ctrl-C ends it")
                 if not chosen:  # said even with -q: without it nobody can call
                     click.echo(f"token: {token}", err=True)
-            server.serve_http(serving, address, listening, token)
+            serve(server.make_app(serving, known, token), listening)
 
 
 @command()

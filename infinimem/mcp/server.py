@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hmac
 import secrets
-import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -37,7 +36,7 @@ from infinimem.markdown.characters import clean_text, visible
 from infinimem.mcp.offers import TABLES, Offer, TaskTool, caller, offers
 from infinimem.memory import Memory
 from infinimem.reader import Reader
-from infinimem.serving.http import names, refused, reply, serve
+from infinimem.serving.http import refused, reply
 from infinimem.store.files import digest
 from infinimem.tools.tool import LABEL, Result, Tool, shown
 
@@ -340,7 +339,3 @@ def _admits(headers: list[tuple[bytes, bytes]], wanted: str) -> bool:
         return False
     scheme, _, token = given[0].partition(b" ")
     return hmac.compare_digest(token, wanted.encode("ascii")) and scheme.lower() == b"bearer"
-
-
-def serve_http(server: Any, address: str, listening: socket.socket, token: str) -> None:
-    serve(make_app(server, names(address, listening), token), listening)
