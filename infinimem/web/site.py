@@ -156,11 +156,9 @@ class Asked:
 
     def narrowed(self, name: str, value: str) -> str:
         """Return the address with one facet set, or freed if it is set so; without a name all are freed."""
+        changes = {name: "" if self.query.get(name) == value else value}
         if not name:
-            return self._with({one: "" for one in self.query if one not in ("q", "scope", "as-of")})
-        return self._with({name: "" if self.query.get(name) == value else value})
-
-    def _with(self, changes: Mapping[str, str]) -> str:
+            changes = {one: "" for one in self.query if one not in ("q", "scope", "as-of")}
         return served(self.address, "", {**self.query, **changes})
 
     @cached_property
