@@ -24,7 +24,7 @@ from infinimem.cli.options import (
 from infinimem.cli.output import Marks, Output, ago
 from infinimem.errors import LibraryError, UsageError, escape
 from infinimem.model import SOURCES, Answer, Stage
-from infinimem.results import answer_json, asked_for, counted, place
+from infinimem.results import answer_json, asked_for, counted, demand, place
 from infinimem.settings import reader_names
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
     from infinimem.tools import Toolbox
 
     tools = Toolbox(lambda: reader.view.for_models, brief=not options.json)
-    result = _run(tools.search, query=query, k=limit, scope=scope, full=full)
+    result = demand(tools.search(query=query, k=limit, scope=scope, full=full))
 
     def marks() -> Marks:
         from infinimem.terms import analyzer
@@ -93,9 +93,9 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
     memory = options.reading(notes=True)
     reader = options.snapshot(memory)
     if doc:
-        result = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
+        result = demand(reader.tools.grep_doc(doc_id=doc, pattern=pattern, context_lines=context))
     else:
-        result = _run(reader.tools.grep, pattern=pattern, context_lines=context, scope=scope)
+        result = demand(reader.tools.grep(pattern=pattern, context_lines=context, scope=scope))
     from infinimem.index.grep import AS_IT_STANDS, compile_pattern
 
     literal = AS_IT_STANDS in result.get("notes", ())
@@ -118,11 +118,11 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 def ls(options: Options, offset: int, limit: int, scope: str) -> None:
     memory, out = options.reading(notes=True), options.out
     tool = options.snapshot(memory).tools.list_docs
-    result = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
+    result = demand(tool(offset=offset, limit=min(limit, PAGE), scope=scope))
     docs = result["docs"]
     while result["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
         left = min(limit - len(docs), PAGE)
-        result = _run(tool, offset=offset + len(docs), limit=left, scope=scope)
+        result = demand(tool(offset=offset + len(docs), limit=left, scope=scope))
         docs += result["docs"]
     if out.result({**result, "docs": docs}):
         length = SUMMARY if out.for_people else None
@@ -147,20 +147,13 @@ def read(options: Options, doc_id: str, lines: str | None, offset: int) -> None:
         raise UsageError(f"lines {lines!r}: lines count from 1, and START comes before END")
     reader = options.snapshot(options.reading(notes=True))
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
-    result = _run(reader.tools.read_lines, doc_id=name, start=start, end=end, offset=offset)
+    result = demand(reader.tools.read_lines(doc_id=name, start=start, end=end, offset=offset))
     if options.raw and result["lines"]:  # of a file as it stands there are no pages
         document, total = reader.view.document(result["doc_id"]), result["total_lines"]
         numbers = range(result["lines"][0]["line"], min(end or total, total) + 1)
         result["lines"] = [{"line": number, "text": document.text_line(number)} for number in numbers]
         result.pop("notes", None)
     _show(options, result, reader.view)
-
-
-def _run(tool: Callable[..., Result], **arguments: object) -> Result:
-    result = tool(**arguments)
-    if "error" in result:
-        raise LibraryError(result["error"])
-    return result
 
 
 def _show(options: Options, result: Result, view: View, marks: Callable[[], Marks] | None = None) -> None:

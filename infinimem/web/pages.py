@@ -19,6 +19,7 @@ from infinimem.operations.history import history
 from infinimem.operations.provenance import Lineage, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
+from infinimem.results import demand
 from infinimem.store.plans import topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
@@ -46,13 +47,6 @@ NODES, LINKS = 40, 120  # of a map, at most: those with most in common
 WIDTH, RADIUS = 900, 270  # of its drawing, in its own units
 
 
-def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the result of a tool; raise LibraryError if it is an error."""
-    if "error" in found:
-        raise LibraryError(str(found["error"]))
-    return found
-
-
 def home(asked: Asked) -> Page | Moved:
     """Show topics as cards, what changed lately with the facts, what waits; of the past its topics."""
     if moment := asked.query.get("as-of", "").strip():
@@ -77,7 +71,7 @@ def home(asked: Asked) -> Page | Moved:
 
 def topics(asked: Asked) -> Page:
     """List documents as cards."""
-    found = told(asked.reader.tools.list_docs(offset=asked.start - 1, limit=LISTED))
+    found = demand(asked.reader.tools.list_docs(offset=asked.start - 1, limit=LISTED))
     cards = [site.card(asked.reader.view, doc["id"]) for doc in found["docs"]]
     return Page("topics.html", found, {"start": asked.start, "step": LISTED, "cards": cards})
 
@@ -121,7 +115,9 @@ def document(asked: Asked) -> Page | Moved:
         "is_ours": not is_note and found.id.startswith((CURRENT, TOPICS)),
         "done": next((one for one in newest if one.label == asked.query.get("did")), None),
     }
-    lines = told(Toolbox(lambda: view).read_lines(doc_id=found.id, start=start))  # also what awaits approval
+    lines = demand(
+        Toolbox(lambda: view).read_lines(doc_id=found.id, start=start)
+    )  # with what awaits approval
     return Page("document.html", lines, shown)
 
 
@@ -150,7 +146,7 @@ def search(asked: Asked) -> Page:
     scope = asked.query.get("scope", "default")
     data: Mapping[str, Any] = {"hits": []}
     if query:
-        data = told(asked.reader.tools.call("search", {"query": query, "k": FOUND, "scope": scope}))
+        data = demand(asked.reader.tools.call("search", {"query": query, "k": FOUND, "scope": scope}))
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
     chosen = {name: asked.query[name] for name in FACETS if asked.query.get(name)}
@@ -261,7 +257,7 @@ def conversations(asked: Asked) -> Page:
     """List what was said, by session, the newest first, and how much of it was kept."""
     view, start = asked.reader.view, asked.start
     ids = view.owned(EVIDENCE)[::-1]
-    found = told(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED, scope="evidence"))
+    found = demand(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED, scope="evidence"))
     shown = {"start": start, "step": LISTED, "count": len(ids)}
     rows = list(site.sessions(view, ids[start - 1 : start - 1 + LISTED]))
     return Page("conversations.html", found, {**shown, "sessions": rows})
