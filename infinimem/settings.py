@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
+from urllib.parse import urlsplit
 
 from infinimem import user_folders
 from infinimem.errors import FormatTooNew, SettingsError, escape, meant
@@ -409,8 +410,6 @@ def shown(name: str, value: object) -> str:
 
 def host_of(address: str) -> str:
     """Return host and port of an address, nothing else of it, on one line."""
-    from urllib.parse import urlsplit
-
     try:
         return escape(urlsplit(address).netloc.rpartition("@")[2], 300)
     except ValueError:

@@ -6,10 +6,11 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from infinimem import tokens
 from infinimem.cli.options import (
     COUNT,
     Options,
@@ -26,6 +27,7 @@ from infinimem.errors import LibraryError, UsageError, escape
 from infinimem.model import SOURCES, Answer, Stage
 from infinimem.results import answer_json, asked_for, counted, demand, place
 from infinimem.settings import reader_names
+from infinimem.spec import strategies
 
 if TYPE_CHECKING:
     from infinimem.reader import Compared
@@ -118,8 +120,7 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 def ls(options: Options, offset: int, limit: int, scope: str) -> None:
     memory, out = options.reading(notes=True), options.out
     tool = options.snapshot(memory).tools.list_docs
-    result = demand(tool(offset=offset, limit=min(limit, PAGE), scope=scope))
-    docs = result["docs"]
+    docs, result = list[Any](), dict[str, Any](has_more=True)
     while result["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
         left = min(limit - len(docs), PAGE)
         result = demand(tool(offset=offset + len(docs), limit=left, scope=scope))
@@ -279,8 +280,6 @@ def _show_compared(out: Output, results: tuple[Compared, ...], everything: bool)
 
 
 def _tokens(one: Compared) -> int:
-    from infinimem import tokens
-
     return sum(tokens.count(item.text) for item in one.evidence.items)
 
 
@@ -306,7 +305,6 @@ def graph(options: Options, name: str | None, hops: int) -> None:
     """UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
     newest unit. Links are followed in both directions.
     """
-    from infinimem.spec import strategies
     from infinimem.strategies.base import Linked
 
     out, memory = options.out, options.reading()

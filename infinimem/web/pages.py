@@ -364,7 +364,7 @@ def forgetting(asked: Asked, said: str = "") -> Page:
     name = (asked.form or asked.query).get("seq", "")
     going = asked.memory.forget([site.seq_of(name)], dry_run=True)
     digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
-    shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
+    shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest, "done": None}
     return Page("forgetting.html", results.forgotten_json(going, planned=True), shown)
 
 
@@ -376,7 +376,7 @@ def forget(asked: Asked) -> Page:
     if asked.form.get("typed", "").strip() != preview.shown["words"]:
         return forgetting(asked, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
     done = asked.memory.forget([int(preview.shown["seq"])])
-    return Page("forgotten.html", results.forgotten_json(done), {"done": done})
+    return Page("forgetting.html", results.forgotten_json(done), {"said": "", "done": done})
 
 
 def asking(asked: Asked) -> Page:
