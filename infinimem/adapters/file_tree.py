@@ -165,13 +165,8 @@ class FileTree:
 
     def clear(self) -> str:
         """Delete all files. Refused as of `run`."""
-
-        def change(view: View) -> _Change:
-            gone = tuple(Put(doc_id, None) for doc_id in _ids(view))
-            return _Change("delete all", gone, "All memory cleared")
-
         with self._lock:
-            return self._apply(change)
+            return self._apply(_clear)
 
     def _apply(self, change: Callable[[View], _Change]) -> str:
         library, view = self._memory.library, self._memory.view
@@ -265,6 +260,10 @@ def _delete(path: str, view: View) -> _Change:
         raise Refused(f"Cannot delete the {ROOT} directory itself")
     gone = tuple(Put(doc_id, None) for doc_id in _there(view, place, path))
     return _Change(f"delete {place}", gone, f"Successfully deleted {path}")
+
+
+def _clear(view: View) -> _Change:
+    return _Change("delete all", tuple(Put(doc_id, None) for doc_id in _ids(view)), "All memory cleared")
 
 
 def _rename(old_path: str, new_path: str, view: View) -> _Change:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from infinimem.answer import LINE_LENGTH
 from infinimem.errors import ModelUnavailable
@@ -51,15 +51,9 @@ class Offer:
     approved: Callable[..., Result] | None = None
 
     @property
-    def row(self) -> Mapping[str, Any]:
-        """What offers.toml says of it; nothing of a tool that a package adds."""
-        row: Mapping[str, Any] = TABLES["tools"].get(self.tool.name, {})
-        return row
-
-    @property
     def writes(self) -> bool:
         """Whether it changes the library at each call, unless the caller gives a key."""
-        return bool(self.row.get("writes"))
+        return bool(TABLES["tools"].get(self.tool.name, {}).get("writes"))
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:

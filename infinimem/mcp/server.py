@@ -69,8 +69,9 @@ _PLAIN = {"content-type": "text/plain"}
 
 
 def listed(offer: Offer) -> types.Tool:
-    tool, title, result = offer.tool, offer.row.get("title", offer.tool.name), offer.row.get("result", {})
-    shape = {name: {"type": kind} for name, kind in result.items()}
+    tool, row = offer.tool, TABLES["tools"].get(offer.tool.name, {})  # none of one that a package adds
+    title = row.get("title", tool.name)
+    shape = {name: {"type": kind} for name, kind in row.get("result", {}).items()}
     return types.Tool(
         name=tool.name,
         title=title,

@@ -265,19 +265,15 @@ def conversations(asked: Asked) -> Page:
 
 def graph(asked: Asked) -> Page:
     """Draw what belongs together: the links that the strategy keeps, else topics by names that they share."""
-    memory = asked.memory
-    if isinstance(memory.strategy, Linked):
-        about = asked.query.get("about") or None
-        data = memory.strategy.graph(memory.view, about, 2).data
-    else:
-        data = _topics(memory.view)
+    strategy, view, about = asked.memory.strategy, asked.memory.view, asked.query.get("about") or None
+    data = strategy.graph(view, about, 2).data if isinstance(strategy, Linked) else _topics(view)
     places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}
     lines = [{**link, "ends": [places[link["from"]], places[link["to"]]]} for link in data["links"]]
     names = {node["id"]: node["label"] for node in data["nodes"]}
     tied = {end for link in data["links"] for end in (link["from"], link["to"])}
     drawing = {"places": places, "lines": lines, "width": WIDTH, "height": 2 * RADIUS + 120}
-    shares = not isinstance(memory.strategy, Linked)
-    return Page("map.html", data, {**drawing, "names": names, "tied": tied, "shares": shares})
+    shown = {**drawing, "names": names, "tied": tied, "shares": not isinstance(strategy, Linked)}
+    return Page("map.html", data, shown)
 
 
 def _topics(view: View) -> dict[str, Any]:

@@ -150,10 +150,6 @@ class Asked:
     def memory(self) -> Memory:
         return self.site.memory
 
-    @property
-    def is_live(self) -> bool:
-        return not (self.form or self.moment)
-
     def narrowed(self, name: str, value: str) -> str:
         """Return the address with one facet set, or freed if it is set so; without a name all are freed."""
         changes = {name: "" if self.query.get(name) == value else value}
