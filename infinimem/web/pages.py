@@ -23,7 +23,7 @@ from infinimem.results import demand
 from infinimem.store.plans import topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
-from infinimem.store.view import View, archive_of
+from infinimem.store.view import View, archive_of, whole
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools import Toolbox
@@ -383,8 +383,8 @@ def asking(asked: Asked) -> Page:
 def ask(asked: Asked) -> Page:
     """Show an answer with its evidence, of now or as of a day."""
     question, days = asked.form.get("q", ""), moments(asked)
-    at = site.number(asked.form.get("at", ""), len(days))
-    moment = days[at] if at < len(days) else ""
+    at = whole(asked.form.get("at"))
+    moment = "" if at is None or at >= len(days) else days[at]
     reader = asked.site.reader(moment)
     found = reader.ask(question)
     view = reader.view

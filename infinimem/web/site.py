@@ -32,7 +32,7 @@ from infinimem.operations.provenance import REPLACED, recorded, session_of
 from infinimem.results import counted, reasons
 from infinimem.store.lines import ALIAS, ID, STEM, fold
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
-from infinimem.store.view import View
+from infinimem.store.view import View, whole
 from infinimem.terms import MONTHS
 
 if TYPE_CHECKING:
@@ -175,17 +175,12 @@ class Asked:
     @property
     def start(self) -> int:
         """Return the number from which a list is shown, 1 for the first."""
-        return max(number(self.query.get("from", ""), 1), 1)
-
-
-def number(text: str, default: int) -> int:
-    """Return a whole number from 0; the default if it is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
+        return max(whole(self.query.get("from")) or 1, 1)
 
 
 def seq_of(text: str) -> int:
     """Return the number of a line; UsageError if it is none."""
-    if not (seq := number(text, 0)):
+    if not (seq := whole(text)):
         raise UsageError("say which line: a number")
     return seq
 
