@@ -29,7 +29,6 @@ COUNT = click.IntRange(min=1)
 FILE = click.Path(exists=True, path_type=Path)
 C = TypeVar("C", bound=Callable[..., Any])
 
-
 TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 COMMANDS = {name: row for rows in TABLES["section"].values() for name, row in rows.items()}
 

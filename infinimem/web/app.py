@@ -12,12 +12,12 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -171,28 +171,17 @@ def make_app(site: Site, session: Session, names: list[str]) -> Any:
     for methods, handlers in ((["GET"], PAGES), (["POST"], FORMS)):
         for path, handler in handlers.items():
             twin = f"{path}.json" if path != "/" else "/home.json"
-            routes.append(Route(twin, _endpoint(site, handler, as_json=True), methods=methods))
-            routes.append(Route(path, _endpoint(site, handler), methods=methods))
-
-    async def version(request: Request) -> Response:
-        return Response(await run_in_threadpool(site.version), media_type="text/plain")
-
-    routes.append(Route("/version", version))
+            routes.append(Route(twin, partial(_answer, site, handler, True), methods=methods))
+            routes.append(Route(path, partial(_answer, site, handler, False), methods=methods))
+    routes.append(Route("/version", lambda _: Response(site.version(), media_type="text/plain")))
     return _guarded(Starlette(routes=routes), session, names, read_only=not site.forms)
 
 
-def _endpoint(site: Site, handler: Handler, as_json: bool = False) -> Callable[[Request], Any]:
-    async def answer(request: Request) -> Response:
-        path = {name: str(value) for name, value in request.path_params.items()}
-        scope, query = request.scope, dict(request.query_params)
-        asked = Asked(site, scope["path"], path, query, scope.get("form", {}))
-        return await run_in_threadpool(_answer, asked, handler, as_json)
-
-    return answer
-
-
-def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
-    status, version = 200, asked.site.version()  # before: what changes meanwhile is another one
+def _answer(site: Site, handler: Handler, as_json: bool, request: Request) -> Response:
+    path = {name: str(value) for name, value in request.path_params.items()}
+    scope, query = request.scope, dict(request.query_params)
+    asked = Asked(site, scope["path"], path, query, scope.get("form", {}))
+    status, version = 200, site.version()  # before: what changes meanwhile is another one
     try:
         page = handler(asked)
     except (InfinimemError, OSError) as error:
@@ -209,4 +198,4 @@ def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
         return RedirectResponse(where, 303)
     if as_json:
         return Response(json.dumps(page.data), status, media_type="application/json")
-    return Response(asked.site.html(page, asked, version), status, media_type="text/html")
+    return Response(site.html(page, asked, version), status, media_type="text/html")
