@@ -32,7 +32,7 @@ from infinimem.spec import strategies
 if TYPE_CHECKING:
     from infinimem.reader import Compared
     from infinimem.store.view import View
-    from infinimem.tools import Result
+    from infinimem.tools import Result, Scope
 
 PAGE = 20  # documents that the tool lists at once
 SUMMARY = 160  # characters of a summary in a person's table
@@ -61,7 +61,7 @@ _sources = click.option(
 @raw_option
 @_scope
 @snapshot_options
-def search(options: Options, query: str, limit: int, full: bool, scope: str) -> None:
+def search(options: Options, query: str, limit: int, full: bool, scope: Scope) -> None:
     memory = options.reading(notes=True)
     reader = options.snapshot(memory)
     from infinimem.tools import Toolbox
@@ -91,7 +91,7 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
 @raw_option
 @_scope
 @snapshot_options
-def grep(options: Options, pattern: str, doc: str | None, context: int, scope: str) -> None:
+def grep(options: Options, pattern: str, doc: str | None, context: int, scope: Scope) -> None:
     memory = options.reading(notes=True)
     reader = options.snapshot(memory)
     if doc:
@@ -117,7 +117,7 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 @click.option("--limit", type=COUNT, default=20, help="Number of documents to list.")
 @_scope
 @snapshot_options
-def ls(options: Options, offset: int, limit: int, scope: str) -> None:
+def ls(options: Options, offset: int, limit: int, scope: Scope) -> None:
     memory, out = options.reading(notes=True), options.out
     tool = options.snapshot(memory).tools.list_docs
     docs, result = list[Any](), dict[str, Any](has_more=True)
@@ -148,7 +148,7 @@ def read(options: Options, doc_id: str, lines: str | None, offset: int) -> None:
         raise UsageError(f"lines {lines!r}: lines count from 1, and START comes before END")
     reader = options.snapshot(options.reading(notes=True))
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
-    result = demand(reader.tools.read_lines(doc_id=name, start=start, end=end, offset=offset))
+    result = demand(reader.tools.read_lines(doc_id=name, start=start or 1, end=end, offset=offset))
     if options.raw and result["lines"]:  # of a file as it stands there are no pages
         document, total = reader.view.document(result["doc_id"]), result["total_lines"]
         numbers = range(result["lines"][0]["line"], min(end or total, total) + 1)

@@ -81,11 +81,10 @@ class Site:
 
     @property
     def menu(self) -> list[tuple[str, str]]:
+        if not self.memory.library.initialised:  # notes fill no other page
+            return [("/topics", "Notes"), ("/ask", "Ask")]
         pages = ("topics", "ask", "timeline", "review", "conversations", "map")
-        initialised = self.memory.library.initialised
-        names = {} if initialised else {"topics": "Notes"}
-        left = () if initialised else ("timeline", "review", "conversations", "map")  # notes fill none
-        return [(f"/{name}", names.get(name, name.capitalize())) for name in pages if name not in left]
+        return [(f"/{name}", name.capitalize()) for name in pages]
 
     @property
     def name(self) -> str:
