@@ -163,7 +163,7 @@ class NotesSettings:
     """Patterns as in .gitignore of what is passed over; never of the program's own files."""
 
 
-def preset_names() -> tuple[str, ...]:
+def _preset_names() -> tuple[str, ...]:
     """Return the presets of all strategies, and "" for none."""
     return ("", *dict.fromkeys(name for spec in strategies().values() for name in spec.presets))
 
@@ -174,7 +174,7 @@ class Settings:
 
     format: Harmless[int] = FORMAT
     strategy: Annotated[str, HarmlessIf(), OneOf(strategies)] = DEFAULT  # which system keeps the library
-    preset: Annotated[str, HarmlessIf(), OneOf(preset_names)] = ""
+    preset: Annotated[str, HarmlessIf(), OneOf(_preset_names)] = ""
     """A set of values by name that the strategy brings; what is set beside it goes before them."""
     git: bool = False  # whether each receipt becomes a commit of the repository around the folder
     block_ids: Harmless[bool] = False
