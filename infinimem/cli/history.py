@@ -45,9 +45,7 @@ def show_receipt(out: Output, receipt: Receipt) -> None:
     lines = f"{counted(len(receipt.rows), 'line')}, " if receipt.rows else ""  # records have none
     cost = f"{calls}, {tokens}, {receipt.seconds:.1f} s, {receipt.model}"
     out.line(f"{receipt.id}: {lines}{counted(len(receipt.files), 'file')} ({cost})", "bold")
-    places = Counter(
-        (row.now.rsplit(":", 1)[0] if ":" in row.now else row.now, row.why) for row in receipt.rows
-    )
+    places = Counter((row.now.rsplit(":", 1)[0], row.why) for row in receipt.rows)
     rows = [(times, why, place) for (place, why), times in sorted(places.items())]
     out.table(("lines", "why", "where they are now"), rows)
     for note in receipt.notes:
