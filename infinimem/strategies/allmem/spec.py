@@ -126,7 +126,4 @@ SPEC = StrategySpec(
     near=True,
 )
 (UNIT,) = SPEC.kinds
-SURFACE = (UNIT.folder,)
-"""Where the units stand that are searched."""
 VERSION, SIBLING, TEMPORAL, SEMANTIC = SPEC.links
-(BUFFER,) = SPEC.ledgers
