@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from infinimem import tokens
@@ -45,14 +45,7 @@ from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.plan import Planner, Route, compare, near, open_documents, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import heading_of, movable
-from infinimem.strategies.readers.pipeline import (
-    READERS,
-    Trace,
-    arc,
-    best_that_fit,
-    collect,
-    with_beside,
-)
+from infinimem.strategies.readers.pipeline import READERS, Trace, arc, best_that_fit, collect, with_beside
 from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, named, said_before, unreadable
 from infinimem.terms import query_terms
 
@@ -124,10 +117,7 @@ class Infini:
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
         self.own = settings.of(InfiniSettings)
-
-    @cached_property
-    def _asker(self) -> of.Account:
-        return of.Account(self.llm)
+        self._asker = of.Account(llm)
 
     @_reporting
     def observe(self, view: View, new: Sequence[Located]) -> Plans:

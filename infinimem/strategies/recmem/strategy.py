@@ -409,10 +409,6 @@ class Exchange(Record):
     def text(self) -> str:
         return self.summary
 
-    @property
-    def seqs(self) -> tuple[int, ...]:
-        return tuple(ref.seq for ref in self.refs)
-
 
 def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[list[Located], int]]:
     """Turns of a session as exchanges, each with the turn of the session that ended it, or `GOES_ON`: before
@@ -465,7 +461,8 @@ class Exchanges(RecordStore):
                 new._set(unit.id, unit)
         told = any(doc_id.startswith(SPEC.record_folders) for doc_id in changed)
         for unit in [*new.records.values()] if told else ():
-            if (unit.seqs if unit.visible else ()) != tuple(seq for seq in unit.turns if seq not in held):
+            left = {seq for seq in unit.turns if seq not in held}
+            if left != ({ref.seq for ref in unit.refs} if unit.visible else set()):
                 turns = [turn for turn in map(new.turn, unit.turns) if turn]
                 new._set(unit.id, _unit(turns, unit.by, held) if len(turns) == len(unit.turns) else unit)
         unread, moved = {GOES_ON, *view.lines.waiting()}, differing(known.records, new.records)

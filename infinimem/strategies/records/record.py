@@ -128,14 +128,9 @@ class Record:
         return any(line.split() == ["pin:", "true"] for line in self.others)
 
     @property
-    def order(self) -> tuple[int, int]:
-        """The order of creation: number, then suffix."""
-        return number_of(self.id)
-
-    @property
     def age(self) -> tuple[datetime, int]:
         """Older is less: by time, then by number. What has no time is older than what has one."""
-        return moment(self.time), self.order[0]
+        return moment(self.time), number_of(self.id)[0]
 
 
 def record_id(prefix: str, number: int, suffix: int = 0) -> str:
@@ -145,7 +140,7 @@ def record_id(prefix: str, number: int, suffix: int = 0) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def number_of(name: str) -> tuple[int, int]:
-    """Number and suffix (0 for none) of a record; ValueError if `record_id` writes no such id."""
+    """Number and suffix (0 for none) of a record, the order of creation; ValueError for no record's id."""
     match = _ID.match(name)
     found = (int(match[2]), int(match[3] or 0)) if match else (0, 0)
     if not match or found == (0, 0) or record_id(match[1], *found) != name:
