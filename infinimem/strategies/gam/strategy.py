@@ -32,35 +32,11 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.spec import CANDIDATES, KIND, SPEC, GamSettings
 from infinimem.strategies.readers.pipeline import pack, ranked, size
-from infinimem.strategies.records.asking import (
-    EMPTY,
-    Asker,
-    Descriptor,
-    bare,
-    descriptor,
-    ended_by,
-    named,
-    narrated,
-    open_turns,
-    open_until,
-    segments,
-    shown_descriptor,
-    shown_turns,
-    silence,
-)
+from infinimem.strategies.records import asking, strategy
+from infinimem.strategies.records.asking import Asker, Descriptor, descriptor, named, open_turns, shown_turns
 from infinimem.strategies.records.record import UNVERIFIED, Link, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
-from infinimem.strategies.records.strategy import (
-    Records,
-    RecordSearch,
-    RecordStrategy,
-    Step,
-    by_kind,
-    edited,
-    either_way,
-    links,
-    run,
-)
+from infinimem.strategies.records.strategy import Records, RecordSearch, RecordStrategy, Step
 
 Turns = Sequence[Located]
 
@@ -108,25 +84,25 @@ class Gam(RecordStrategy):
         for turn in new:
             steps += [partial(self._planned, view, partial(due, turn)) for due in (self._before, self._after)]
             steps.append(turn.seq)
-        yield from run(view, steps)
+        yield from strategy.run(view, steps)
 
     def tick(self, view: View, event: Event) -> Plans:
         """Because someone asked: all sessions end."""
         if event == "consolidate":
-            yield from run(view, [partial(self._planned, view, self._everything)])
+            yield from strategy.run(view, [partial(self._planned, view, self._everything)])
 
     # ── Algorithm 2: what is due ────────────────────────────────────────────────────────────────
 
     def _before(self, turn: Located, view: View) -> list[Due]:
         """What was said before a turn: the sessions that it ends, after a pause its own."""
-        *said, _ = open_until(view, turn) or [turn]
-        ended = [Due(one, "ended") for one in ended_by(view, turn)]
-        paused = said and 0 < self.own.gap_minutes <= silence(said[-1], turn)
+        *said, _ = asking.open_until(view, turn) or [turn]
+        ended = [Due(one, "ended") for one in asking.ended_by(view, turn)]
+        paused = said and 0 < self.own.gap_minutes <= asking.silence(said[-1], turn)
         return [*ended, Due(said, "paused")] if paused else ended
 
     def _after(self, turn: Located, view: View) -> list[Due]:
         """The active turns of its session up to a turn, where they are too many."""
-        said = open_until(view, turn)
+        said = asking.open_until(view, turn)
         return [Due(said, "full")] if size(said) > self.own.active_tokens else []
 
     def _everything(self, view: View) -> list[Due]:
@@ -145,7 +121,7 @@ class Gam(RecordStrategy):
             network = TopicNetwork(store.copy(), index, Asker(self.llm), self.own)
             unanswered = network.grow(due)
             rejected = network.asker.rejected()
-            return edited("consolidate", store, network.store, self.faults, rejected, unanswered)
+            return strategy.edited("consolidate", store, network.store, self.faults, rejected, unanswered)
 
     def search(self, view: View, held: Records, query: str, budget: int) -> TopicSearch:
         return TopicSearch(view, held, query, budget, self.own, self.llm)
@@ -155,9 +131,9 @@ class Gam(RecordStrategy):
         active = open_turns(view).values()  # G_event
         return {
             "active": {"turns": sum(map(len, active)), "tokens": sum(map(size, active))},
-            **by_kind(store),
+            **strategy.by_kind(store),
             "verified": sum(UNVERIFIED[0] not in topic.aux for topic in store.records.values()),
-            "links": links(store),
+            "links": strategy.links(store),
         }
 
 
@@ -179,7 +155,7 @@ class Part(NamedTuple):
 
     turns: Turns
     forced: bool = False
-    told: Descriptor = EMPTY
+    told: Descriptor = asking.EMPTY
     doubted: bool = False
     failure: str = ""
 
@@ -193,7 +169,7 @@ def parts(asker: Asker, own: GamSettings, due: Due) -> list[Part]:
     """
     turns = due.turns
     if own.partition == "semantic":
-        cut = [[*part.turns] for part in segments(asker, turns, True, workers=own.workers)]
+        cut = [[*part.turns] for part in asking.segments(asker, turns, True, workers=own.workers)]
     else:
         most = {"turn": 1, "turns": own.window or 3, "window": own.window or 256}.get(own.partition, inf)
         cut = [[]]
@@ -237,7 +213,7 @@ class TopicNetwork:
         if asker.failure in CUT and (half := len(part.turns) // 2):
             halves = (part._replace(turns=turns) for turns in (part.turns[:half], part.turns[half:]))
             return [told for some in halves for told in self._told(some)]
-        told = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
+        told = descriptor(data["summary"], data["keywords"]).cut() if data else asking.EMPTY
         failure = asker.failure or ("" if told.summary else "EMPTY")
         wrong = None
         if self.own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
@@ -250,7 +226,7 @@ class TopicNetwork:
         store, own, first = self.store, self.own, part.turns[0]
         name = store.own_id(KIND.prefix, first.seq)
         refs, aux = (Ref(turn.seq) for turn in part.turns), [FORCED] if part.forced else []
-        topic = narrated(store, name, part.told.summary, refs, aux, part.told.keywords)
+        topic = asking.narrated(store, name, part.told.summary, refs, aux, part.told.keywords)
         marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if part.doubted else ())))
         store.put(replace(topic, session=stem(first.doc_id), aux=tuple(marks)))
         self.index.sync(store)
@@ -273,10 +249,10 @@ class TopicNetwork:
     def _related(self, topic: str, names: Sequence[str]) -> dict[str, tuple[str, float]]:
         """What a model says first of each of the others; names that it makes up are left out."""
         called = {str(at): name for at, name in enumerate(names, 1)}
-        shown = partial(shown_descriptor, self.store)
+        shown = partial(asking.shown_descriptor, self.store)
         others = [shown(name) | {"id": short} for short, name in called.items()]
         data = self.asker.ask(RELATE, topic=shown(topic), others=others)
-        rows = [(called.get(bare(row["id"]), ""), row) for row in (data["relations"] if data else ())]
+        rows = [(called.get(asking.bare(row["id"]), ""), row) for row in (data["relations"] if data else ())]
         return {name: (row["relation"], float(row["confidence"])) for name, row in reversed(rows) if name}
 
 
@@ -325,7 +301,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         """Eq. 9: topics one edge from the anchors, followed either way, those of most weight."""
         best: dict[str, Candidate] = {}
         for name in anchors:
-            for link in either_way(self.store, name, SPEC.links):
+            for link in strategy.either_way(self.store, name, SPEC.links):
                 weight = link.weight or 0.0
                 if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
                     best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)
