@@ -16,7 +16,6 @@ class InfiniSettings:
 
     feed: Harmless[Literal["chunk", "turn"]] = "chunk"
     chunk_tokens: Portion = 2048
-    """Tokens of turns that one extraction is shown: all of them fit the limit of a reply."""
     workers: Harmless[int] = 4
     current_threshold: Harmless[int] = 5000
     stale_seconds: Harmless[float] = 3600.0
@@ -26,7 +25,6 @@ class InfiniSettings:
     summary: Harmless[Literal["model", "paper", "rule"]] = "model"
     summary_length: Harmless[int] = 100
     compare_docs: Harmless[int] = 8
-    """Documents besides those that lines go to in which what they outdate is looked for."""
     markdown_length: Portion = 5000
     plan_split_threshold: Portion = 5000
     planner_docs: Harmless[int] = 50
