@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from infinimem import tokens
@@ -117,7 +117,10 @@ class Infini:
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
         self.own = settings.of(InfiniSettings)
-        self._asker = of.Account(llm)
+
+    @cached_property
+    def _asker(self) -> of.Account:
+        return of.Account(self.llm)
 
     @_reporting
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
