@@ -520,7 +520,11 @@ def find_duplicates(entries: Iterable[Entry]) -> list[tuple[int, int]]:
     """Return for every line that repeats another its seq, and that of the most trusted and newest of them."""
     rivals: dict[tuple[object, ...], list[list[Entry]]] = {}
     for entry in entries:
-        groups = rivals.setdefault(_alike(entry), [])
+        terms = tokens(entry.text)
+        day = "" if lasts(entry.text) else entry.time[:10] if entry.time else entry.seq
+        telling = tuple(term for term in terms if term not in common_terms()) or tuple(terms) or entry.text
+        # equal for lines that may repeat each other; "A beat B" and "B beat A" do not
+        groups = rivals.setdefault((entry.fields.get("speaker"), day, telling), [])
         group = next((group for group in groups if is_repetition(entry, group[0])), None)
         if group is None:
             groups.append([entry])
@@ -531,11 +535,3 @@ def find_duplicates(entries: Iterable[Entry]) -> list[tuple[int, int]]:
         *rest, kept = sorted(group, key=lambda entry: (SOURCES.index(entry.source), entry.seq))
         pairs += [(entry.seq, kept.seq) for entry in rest]
     return pairs
-
-
-def _alike(entry: Entry) -> tuple[object, ...]:
-    """Return what is equal for lines that may repeat each other; "A beat B" and "B beat A" do not."""
-    terms = tokens(entry.text)
-    day = "" if lasts(entry.text) else entry.time[:10] if entry.time else entry.seq
-    telling = tuple(term for term in terms if term not in common_terms()) or tuple(terms) or entry.text
-    return entry.fields.get("speaker"), day, telling

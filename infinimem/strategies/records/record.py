@@ -220,7 +220,7 @@ def fits(record: Record) -> bool:
 
 
 def render(record: Record, quotes: Sequence[Quote]) -> str:
-    """A record's file."""
+    """A record's file; no line of a quotation can be taken for an entry or a heading."""
     lines = header(record)
     if record.prose:
         lines += [*record.prose.split("\n"), ""]
@@ -230,18 +230,13 @@ def render(record: Record, quotes: Sequence[Quote]) -> str:
         if room <= 0:
             lines.append("> …")
             break
-        lines += _quoted(said, room)
+        text = said.text if len(said.text) <= room else said.text[:room].rstrip() + "…"
+        name = said.speaker or said.role
+        who = f"{one_line(name)}: " if name else ""
+        told = clean_text(who + (text or f"(turn {said.ref.seq} is not in the evidence)"))
+        lines += (f"> {line}".rstrip(" ") for line in told.split("\n"))
         room -= len(said.text)
     return "\n".join(lines) + "\n"
-
-
-def _quoted(said: Quote, room: int) -> list[str]:
-    """A quotation; no line of it can be taken for an entry or a heading."""
-    text = said.text if len(said.text) <= room else said.text[:room].rstrip() + "…"
-    name = said.speaker or said.role
-    who = f"{one_line(name)}: " if name else ""
-    told = clean_text(who + (text or f"(turn {said.ref.seq} is not in the evidence)"))
-    return [f"> {line}".rstrip(" ") for line in told.split("\n")]
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────
