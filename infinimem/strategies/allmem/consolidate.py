@@ -247,18 +247,13 @@ class Consolidator:
             return reply.failure or "EMPTY"
         if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
             return "SCHEMA_FAIL"
-        named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
-            *(("split", (row["node_id"],), row) for row in reply.data["split_tasks"]),
-            *(("merge", row["node_ids"], row) for row in reply.data["merge_tasks"]),
-            *(
-                ("update", (row["current_id"], row["superseded_id"]), row)
-                for row in reply.data["update_tasks"]
-            ),
-        ]
         proposals, shown = list[Proposal](), frozenset((target, *anchors))
-        for op, ids, row in named:
-            resolved = tuple(target if name == TARGET else name for name in map(asking.bare, ids))
-            proposals.append(Proposal(op, resolved, row["confidence"], row["reason"], shown))
+        keys = {"split": ("node_id",), "update": ("current_id", "superseded_id")}
+        for op in OPS:
+            for row in reply.data[f"{op}_tasks"]:
+                ids = row["node_ids"] if op == "merge" else [row[key] for key in keys[op]]
+                resolved = tuple(target if name == TARGET else name for name in map(asking.bare, ids))
+                proposals.append(Proposal(op, resolved, row["confidence"], row["reason"], shown))
         return proposals
 
     # ── routing (Eq. 6, 28 and 29, Appendix C.2) ────────────────────────────────────────────────

@@ -129,12 +129,9 @@ class AllMem(RecordStrategy):
             space.sync(after)
             names, waiting = [unit.id for unit in new], dict(view.derived(buffered))
             near = space.neighbours(names, own.online_anchors + len(names) - 1)
-            before = (
-                one
-                for one in reversed(after.of_session(stem(described[0].turn.doc_id)))
-                if one in after.visible
-            )
-            last = next((after.records[one] for one in before if one not in names), None)
+            session = after.of_session(stem(described[0].turn.doc_id))
+            before = [name for name in session if name in after.visible and name not in names]
+            last = after.records[before[-1]] if before else None
             for at, unit in enumerate(new):
                 older = (one for one in near[unit.id] if one[0] not in names[at:])
                 anchors = [*islice(older, own.online_anchors)]
