@@ -25,20 +25,16 @@ from infinimem.markdown.characters import normalised
 from infinimem.model import SOURCES, Entry, Source
 from infinimem.terms import DAYS, MONTHS, STOP_WORDS, fold, tokens
 
-
-@cache
-def _lists() -> dict[str, frozenset[str]]:
-    text = (resources.files("infinimem.grounding") / "english.txt").read_text(encoding="utf-8")
-    parts = (part.partition("\n") for part in text.split("\n# ")[1:])
-    return {
-        head.partition(":")[0]: frozenset(filter(None, re.split(r",\s+|\n", items)))
-        for head, _, items in parts
-    }
+_PARTS = (resources.files("infinimem.grounding") / "english.txt").read_text(encoding="utf-8").split("\n# ")
+_LISTS = {
+    head.partition(":")[0]: frozenset(filter(None, re.split(r",\s+|\n", items)))
+    for head, _, items in (part.partition("\n") for part in _PARTS[1:])
+}
 
 
 def listed(name: str) -> frozenset[str]:
     """Return the items of a list in english.txt."""
-    return _lists()[name]
+    return _LISTS[name]
 
 
 @cache
@@ -56,7 +52,7 @@ def patterns(package: str, file: str) -> dict[str, re.Pattern[str]]:
 
     def whole(pattern: str) -> str:
         def named(match: re.Match[str]) -> str:
-            return whole(any_of(match[1]) if match[1] in _lists() else known[match[1]])
+            return whole(any_of(match[1]) if match[1] in _LISTS else known[match[1]])
 
         return re.sub("%([a-z ]+)%", named, pattern)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -51,12 +50,6 @@ def estimate(size: int, turns: int, settings: GamSettings) -> tuple[int, int, in
 
 _READS = "anchors network neighbours rerank beta_time beta_role beta_conf drill final"
 
-PAPER: Mapping[str, Mapping[str, object]] = {
-    "gam": {"relations": "pairs", "rerank": "cosine", "cues": "model", "neighbours": 1000},
-}
-"""As in the paper, but for P_sem of Eq. 11, which is a cross-encoder's there: where `cross_encoder` names no
-model, `rerank` is our substitute. All other defaults are the paper's."""
-
 KIND = Kind("topic", "gt", "gam/topics/", alone=True)
 
 SPEC = StrategySpec(
@@ -69,7 +62,11 @@ SPEC = StrategySpec(
     settings=GamSettings,
     readers=("drill",),
     estimate=estimate,
-    presets={"paper": PAPER},
+    # Of the paper but for P_sem of Eq. 11, which is a cross-encoder's there: where `cross_encoder` names no
+    # model, `rerank` is our substitute. All other defaults are the paper's.
+    presets={
+        "paper": {"gam": {"relations": "pairs", "rerank": "cosine", "cues": "model", "neighbours": 1000}}
+    },
     reads=frozenset((*_READS.split(), "block_tokens", "cross_encoder")),
     sparse=True,
     near=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,20 +34,6 @@ class InfiniSettings:
     maintenance: Harmless[bool] = True
 
 
-PAPER: Mapping[str, Mapping[str, object]] = {
-    "infini": {
-        "chunk_tokens": 4096,
-        "grouping": "rewrite",
-        "rewrite": "free",
-        "shows": "free",
-        "summary": "paper",
-        "compare_docs": 0,
-    },
-    "reader": {"agent": "paper"},
-}
-"""Source: arXiv 2606.10677, sections 3.3 to 4.1, prompts A to E; the other defaults are the paper's."""
-
-
 def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:
     """Turns are read once; a consolidation asks four times, about a part of what was drawn. By 125 turns.
     Where documents are written anew, each flush reads and writes about twice what it takes in."""
@@ -68,7 +53,19 @@ SPEC = StrategySpec(
     texts="topics.free/",
     buffer="CURRENT",
     settings=InfiniSettings,
-    presets={"paper": PAPER},
+    presets={
+        "paper": {  # sections 3.3 to 4.1, prompts A to E; the other defaults are the paper's
+            "infini": {
+                "chunk_tokens": 4096,
+                "grouping": "rewrite",
+                "rewrite": "free",
+                "shows": "free",
+                "summary": "paper",
+                "compare_docs": 0,
+            },
+            "reader": {"agent": "paper"},
+        }
+    },
     estimate=estimate,
     takes=("search", "reader"),
     reads=frozenset({"shows"}),
