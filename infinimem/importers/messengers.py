@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ImportFormatError
 from infinimem.importers import fields
-from infinimem.importers.fields import MARKS, Format, Json, Skipped, as_name, at, first, has, iso, rows
+from infinimem.importers.fields import MARKS, Json, Skipped, as_name, at, first, has, iso, rows
 from infinimem.model import Turn
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 _ATTACHMENTS = ("photo", "file", "media_type", "location_information", "contact_information", "poll")
 
 
-def _is_telegram(record: Json) -> bool:
+def is_telegram(record: Json) -> bool:
     message = next((message for chat in _chats(record) for message in chat["messages"]), None)
     dated = at(message, "date_unixtime") or at(message, "from_id")
     return dated is not None and at(message, "type") in ("message", "service")
 
 
-def _telegram(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
+def telegram_turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
     for chat in (chat for record in records for chat in _chats(record)):
         name = as_name(chat.get("name")) or as_name(chat.get("id")) or stem
         for message in fields.objects(chat["messages"], skipped):
@@ -59,8 +59,6 @@ def _chats(record: Any) -> list[Json]:
     """Return the chats with messages: result.json is of one, or of an account with a list of them."""
     return [chat for chat in (record, *rows(at(record, "chats", "list"))) if has(chat, messages=list)]
 
-
-TELEGRAM = Format(_is_telegram, _telegram, is_log=True)
 
 # ── Slack ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.errors import ImportFormatError, UsageError
-from infinimem.importers import exports, fields, markdown, messengers, reading
+from infinimem.importers import fields, markdown, messengers, reading
+from infinimem.importers.exports import FORMATS
 from infinimem.importers.fields import MARKS, Format, Skipped
 from infinimem.importers.reading import Source
 from infinimem.markdown.characters import clean_text
@@ -31,23 +32,8 @@ from infinimem.store.library import Library
 from infinimem.store.spec import ARCHIVE, EVIDENCE, REIMPORTED, TOPICS, slug
 from infinimem.store.view import Applied, View
 
-# Asked in this order: the particular shapes before the general one.
-_OURS: dict[str, Format] = {
-    "locomo": exports.LOCOMO,
-    "longmemeval": exports.LONGMEMEVAL,
-    "memoryagentbench": exports.MEMORYAGENTBENCH,
-    "chatgpt": exports.CHATGPT,
-    "claude": exports.CLAUDE,
-    "mcp-memory": exports.MCP_MEMORY,
-    "claude-code": exports.CLAUDE_CODE,
-    "codex": exports.CODEX,
-    "gemini": exports.GEMINI,
-    "mem0": exports.MEM0,
-    "telegram": messengers.TELEGRAM,
-    "openai": exports.OPENAI,
-}
 _TEXTS = {"mail": messengers.is_mail, "whatsapp": messengers.is_whatsapp}
-_BUILT_IN = (*_OURS, "slack", *_TEXTS, "markdown")
+_BUILT_IN = (*FORMATS, "slack", *_TEXTS, "markdown")
 
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
 _JSON_NAME = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz|\.xz)?\Z", re.IGNORECASE)
@@ -232,7 +218,7 @@ def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format
 
 def _known(wanted: str | None) -> dict[str, Format]:
     """Return the JSON formats, or the one that is asked for; a broken one of a package hinders no other."""
-    known = {name: one for name, one in _OURS.items() if wanted in (None, name)}
+    known = {name: one for name, one in FORMATS.items() if wanted in (None, name)}
     for name in formats()[len(_BUILT_IN) :] if wanted not in _BUILT_IN else ():
         with suppress(*() if wanted else (UsageError,)):
             if wanted in (None, name):

@@ -33,7 +33,7 @@ from infinimem.evaluation.datasets.reading import (
     turns,
 )
 from infinimem.evaluation.model import Case, Found, Question
-from infinimem.importers.exports import LONGMEMEVAL, MEMORYAGENTBENCH
+from infinimem.importers.exports import FORMATS
 from infinimem.importers.fields import Json, moment, role_of, rows
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import partitions
@@ -54,9 +54,9 @@ def memoryagentbench(path: Path, only: str = "") -> Iterator[Case]:
     times: Counter[str] = Counter()
     for file in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
         for record in entries(file, ("context", "questions", "answers")):
-            if not MEMORYAGENTBENCH.matches(record):
+            if not FORMATS["memoryagentbench"].matches(record):
                 raise ValueError(f"{file.name} has no text and questions")
-            (source,) = MEMORYAGENTBENCH.names(record, "")
+            (source,) = FORMATS["memoryagentbench"].names(record, "")
             match = next((known for one in TOLD["sources"] if (known := re.fullmatch(one, source))), None)
             if match is None or not source.startswith(only):
                 there = only or ", ".join(re.split(r"\\|\(", one)[0] for one in TOLD["sources"])
@@ -70,10 +70,10 @@ def memoryagentbench(path: Path, only: str = "") -> Iterator[Case]:
                 dates = [str(time).removeprefix("Chat Time: ") for time in parts[::2]]
                 chats = {"haystack_sessions": parts[1::2], "haystack_dates": dates}
                 chats["haystack_session_ids"] = [str(number) for number in range(len(dates))]
-                said = history(LONGMEMEVAL, numbered(chats), name, file, "no list of sessions")
+                said = history("longmemeval", numbered(chats), name, file, "no list of sessions")
             else:
                 text = _LABEL.sub(r"\1\n", record["context"])  # each example a block of its own
-                said = turns(MEMORYAGENTBENCH.turns({**record, "context": text}, name, Counter()), file)
+                said = history("memoryagentbench", {**record, "context": text}, name, file, "no text")
             yield Case(name, said, tuple(_tasks(record, name, match, said, file)))
 
 

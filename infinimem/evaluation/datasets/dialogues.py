@@ -27,7 +27,7 @@ from infinimem.evaluation.datasets.reading import (
     turns,
 )
 from infinimem.evaluation.model import Case, Question
-from infinimem.importers.exports import LOCOMO, LONGMEMEVAL
+from infinimem.importers.exports import FORMATS
 from infinimem.importers.fields import Json, moment, role_of, rows, text_of
 from infinimem.model import Turn
 
@@ -62,8 +62,8 @@ def locomo(path: Path, corrections: Path | None = None) -> Iterator[Case]:
     audit = entries(corrections, fields) if corrections else ()
     mended = {(as_text(row["question"]), as_text(row["golden_answer"])): row for row in audit}
     for record in entries(path, ("conversation", "qa")):
-        said = history(LOCOMO, record, path.stem, path, "a conversation without sessions")
-        (name,) = LOCOMO.names(record, path.stem)
+        said = history("locomo", record, path.stem, path, "a conversation without sessions")
+        (name,) = FORMATS["locomo"].names(record, path.stem)
         yield Case(name, said, tuple(_locomo_questions(record, name, said, mended)))
 
 
@@ -115,7 +115,7 @@ def locomo_plus(path: Path) -> Iterator[Case]:
     locomo10.json. Each is put into a conversation of LoCoMo, as far back as `time_gap` says."""
     plus, whole = files_of(path, "locomo_plus*.json*", "locomo10*.json*")
     talks = [
-        (record["conversation"], history(LOCOMO, record, whole.stem, whole, "no sessions"))
+        (record["conversation"], history("locomo", record, whole.stem, whole, "no sessions"))
         for record in entries(whole, ("conversation",))
     ]
     fields = ("relation_type", "cue_dialogue", "trigger_query", "time_gap")
@@ -153,7 +153,7 @@ def longmemeval(path: Path) -> Iterator[Case]:
     packed, and longmemeval-mix, a stand-in of the same shape as JSON lines."""
     for record in entries(path, _FIELDS):
         name, record = as_text(record["question_id"]), numbered(record)
-        said = history(LONGMEMEVAL, record, name, path, "no list of sessions")
+        said = history("longmemeval", record, name, path, "no list of sessions")
         yield Case(name, said, (_longmemeval_question(record, name, said),))
 
 

@@ -15,7 +15,8 @@ from typing import Any
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
 from infinimem.evaluation.model import Case, Found, Question, Retrieval
-from infinimem.importers.fields import Format, Json
+from infinimem.importers.exports import FORMATS
+from infinimem.importers.fields import Json
 from infinimem.importers.read import keyed
 from infinimem.importers.reading import opened, records
 from infinimem.llm.offline.tell import says_nothing
@@ -86,11 +87,11 @@ def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
     )
 
 
-def history(kind: Format, record: Json, name: str, path: Path, lacks: str) -> tuple[Turn, ...]:
+def history(kind: str, record: Json, name: str, path: Path, lacks: str) -> tuple[Turn, ...]:
     """Return the turns of a record as it would be imported; ValueError if it is of another shape."""
-    if not kind.matches(record):
+    if not FORMATS[kind].matches(record):
         raise ValueError(f"{name}: {lacks}")
-    return turns(kind.turns(record, name, Counter()), path)
+    return turns(FORMATS[kind].turns(record, name, Counter()), path)
 
 
 def evidence(gold: Collection[str], said: Iterable[Turn]) -> dict[str, Any]:
