@@ -341,7 +341,12 @@ def notes(path: Path, split: str) -> Iterator[Case]:
         rows = [row for row in asked if row["split"] == split and row["gold"][0][0].startswith(f"{name}/")]
         if held:
             blocks = (turn for doc, data in held.items() for turn in _blocks(doc, data))
-            yield Case(name, tuple(blocks), tuple(_note_question(row, held) for row in rows), held)
+            questions = []
+            for row in rows:
+                gold = frozenset(_section(held, *label) for label in row["gold"])
+                docs = frozenset(place_of(section)[0] for section in gold)
+                questions.append(Question(row["id"], row["question"], row["group"], (), gold, docs))
+            yield Case(name, tuple(blocks), tuple(questions), held)
     if not found:
         raise UsageError(f"no notes at {path}: give notes_til.tar.xz, notes_EIPs.tar.xz or their folder")
 
@@ -352,11 +357,11 @@ def by_section(case: Case, question: Question, found: Sequence[Found]) -> Mappin
     A hit has the sections that its block touches; one without a gold section, or with one that an earlier
     hit had, still takes a place. Documents are ranked by their best hit.
     """
-    gold = [_place(section) for section in question.turns]
+    gold = [place_of(section) for section in question.turns]
     ranked: list[str] = []
     docs: list[str] = []
     for rank, item in enumerate(found[: metrics.CUTS[-1]]):
-        for doc, first, last in map(_place, item.turns):
+        for doc, first, last in map(place_of, item.turns):
             touched = [
                 _id(doc, start, end)
                 for other, start, end in gold
@@ -380,22 +385,10 @@ def note_questions() -> list[Mapping[str, Any]]:
 
 def read_notes(path: Path, name: str) -> dict[str, bytes]:
     """Return the notes of a collection by path; UsageError if its archive is damaged or leads elsewhere."""
-    archive = path if path.is_file() else path / f"notes_{name}.tar.xz"
-    if archive.is_file():
-        found = _packed(archive)
-    else:
-        below = sorted((path / name).rglob("*.md"))
-        found = {file.relative_to(path).as_posix(): file.read_bytes() for file in below}
-    return {doc: found[doc] for doc in sorted(found) if doc.startswith(f"{name}/")}
-
-
-def first_line(turn: str) -> int:
-    """Where a block begins, by the id that it has as a turn."""
-    return _place(turn)[1]
-
-
-def _packed(archive: Path) -> dict[str, bytes]:
-    found = {}
+    archive, found = path if path.is_file() else path / f"notes_{name}.tar.xz", dict[str, bytes]()
+    if not archive.is_file():
+        below = {file.relative_to(path).as_posix(): file for file in (path / name).rglob("*.md")}
+        return {doc: below[doc].read_bytes() for doc in sorted(below)}
     try:
         with tarfile.open(archive, "r:xz") as tar:
             for member in tar:
@@ -405,13 +398,7 @@ def _packed(archive: Path) -> dict[str, bytes]:
                     found[member.name] = file.read()
     except (OSError, EOFError, LZMAError, tarfile.TarError) as error:
         raise UsageError(f"{archive.name} is no archive that can be read: {error}") from error
-    return found
-
-
-def _note_question(row: Mapping[str, Any], notes: Mapping[str, bytes]) -> Question:
-    gold = frozenset(_section(notes, *label) for label in row["gold"])
-    docs = frozenset(_place(section)[0] for section in gold)
-    return Question(row["id"], row["question"], row["group"], (), gold, docs)
+    return {doc: found[doc] for doc in sorted(found) if doc.startswith(f"{name}/")}
 
 
 def _section(notes: Mapping[str, bytes], doc: str, title: str, ordinal: int = 1) -> str:
@@ -439,7 +426,8 @@ def _id(doc: str, first: int, last: int) -> str:
     return f"{doc}:{first}-{last}"
 
 
-def _place(section: str) -> tuple[str, int, int]:
+def place_of(section: str) -> tuple[str, int, int]:
+    """Return the document, and the first and the last line, of an id that `_id` made."""
     doc, _, lines = section.rpartition(":")
     first, _, last = lines.partition("-")
     return doc, int(first), int(last)
