@@ -24,11 +24,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ModelNotConfigured
-from infinimem.evaluation.model import Question
+from infinimem.evaluation.model import Case, Found, Question, Retrieval
 from infinimem.llm.base import LLM
 from infinimem.llm.offline.tell import says_nothing
 from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.model import Usage
+from infinimem.terms import STOP_WORDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,16 +143,12 @@ def token_f1(answer: str, expected: str) -> float:
     return 2 * common / (len(given) + len(wanted)) if common else 0.0
 
 
-def parts_f1(answer: str, expected: str) -> float:
-    """Split both at commas and return the mean over the expected parts of each one's best F1."""
-    given = answer.split(",")
-    return fmean([best(token_f1, wanted, given) for wanted in expected.split(",")])
-
-
 def locomo_f1(answer: str, expected: str, category: str) -> float:
-    """Return LoCoMo's F1: of "multi-hop" by parts, of "open-domain" to what is expected before a ";"."""
+    """Return LoCoMo's F1: of "open-domain" to what is expected before a ";", of "multi-hop" the mean over
+    the parts expected, split at commas, of each one's best F1."""
     if category == "multi-hop":
-        return parts_f1(answer, expected)
+        given = answer.split(",")
+        return fmean([best(token_f1, wanted, given) for wanted in expected.split(",")])
     if category == "open-domain":
         expected = expected.partition(";")[0].strip()
     return token_f1(answer, expected)
@@ -177,6 +174,95 @@ def rouge_l(answer: str, expected: str) -> float:
 
 def best(measure: Callable[[str, str], float], answer: str, expected: Iterable[str]) -> float:
     return max((measure(answer, wanted) for wanted in expected), default=0.0)
+
+
+# ── by data sets ──────────────────────────────────────────────────────────────────────────────────
+
+
+def by_turn(*budgets: int) -> Retrieval:
+    """Measures of the turns that were found, by rank and as they are read; none without evidence.
+
+    "tokens to words" and "blocks to words": what is read until each telling word of the expected answer was
+    seen; of the first pieces the shares that hold one of them, two, and more. Source: xMemory (arXiv
+    2602.02007), section 5.2 (evidence density and coverage).
+    """
+
+    def measure(case: Case, question: Question, found: Sequence[Found]) -> dict[str, float]:
+        if not question.scored:
+            return {}
+        scores = measures([turn for item in found for turn in item.turns], question.turns)
+        scores |= _read_within(found, question.turns, budgets)
+        words = {word for answer in question.expected[:1] for word in stems(answer)}
+        telling = words.difference(*(stems(word) for word in STOP_WORDS))
+        if not telling:
+            return scores
+        hits = [telling.intersection(stems(item.text)) for item in found]
+        tokens = [item.tokens for item in found]
+        for unit, sizes in (("tokens", tokens), ("blocks", [1] * len(found))):
+            needed = tokens_until(zip(hits, sizes, strict=True), telling)
+            scores |= {} if needed is None else {f"{unit} to words": float(needed)}
+        counts = Counter(min(len(words), len(HITS)) for words in hits[:FIRST])
+        return scores | {name: counts[at] / max(counts.total(), 1) for at, name in enumerate(HITS, 1)}
+
+    return measure
+
+
+def by_session(case: Case, question: Question, found: Sequence[Found]) -> dict[str, float]:
+    """Return measures of a ranking; none for questions about what was never said.
+
+    "R@k" and so on: sessions, whoever spoke, gold as the file names it. "own R@k": sessions as LongMemEval's
+    own scorer sees them: what the user said, gold only with a label on it; "own turn R@k": turns likewise.
+    "turns in 1024" and so on: of all labelled turns, how many are read.
+    """
+    if not question.answerable or not question.sessions:
+        return {}
+    turn_of = {turn.turn: turn for turn in case.turns}
+    ranked = [turn_of[name] for item in found for name in item.turns if name in turn_of]
+    scores = measures([turn.session for turn in ranked], question.sessions)
+    if question.scored:
+        users = [turn for turn in ranked if turn.role == "user"]
+        gold = frozenset(name for name in question.turns if turn_of[name].role == "user")
+        sessions = frozenset(turn_of[name].session for name in gold)
+        scores |= measures([turn.session for turn in users], sessions, label="own ")
+        scores |= measures([turn.turn for turn in users], gold, label="own turn ")
+    if question.turns:
+        scores |= _read_within(found, question.turns, (1024, 2048, 4096), "turns")
+    return scores
+
+
+def _read_within(
+    found: Sequence[Found], gold: frozenset[str], budgets: Iterable[int], label: str = "R"
+) -> dict[str, float]:
+    """Measures of what a reader has read: "R in 512", …, and "tokens to all" where all of `gold` is found."""
+    pieces = [(item.turns, item.tokens) for item in found]
+    scores = {f"{label} in {budget}": within(pieces, gold, budget) for budget in budgets}
+    needed = tokens_until(pieces, gold)
+    return scores if needed is None else {**scores, "tokens to all": float(needed)}
+
+
+def by_words(question: Question, answer: str, f1: Callable[[str, str], float] = token_f1) -> dict[str, float]:
+    """Measures of an answer's words; of a question about what was never said, whether the answer says so."""
+    if not question.answerable:
+        return {"F1": float(says_nothing(answer))}
+    measures = {"F1": f1, "BLEU-1": bleu1, "ROUGE-L": rouge_l}
+    return {name: best(of, answer, question.expected) for name, of in measures.items()}
+
+
+def locomo_words(question: Question, answer: str) -> dict[str, float]:
+    """Token F1 by the rule of the category; BLEU-1 and ROUGE-L where there is an answer."""
+    return by_words(question, answer, partial(locomo_f1, category=question.category))
+
+
+def by_choice(question: Question, answer: str) -> Mapping[str, float]:
+    """Whether the answer names the letter that comes first in `expected`, or repeats its choice."""
+    named = re.match(r"\W*([a-z])(?:[).:]|\W*$)", answer.lower()) or re.search(r"\(([a-z])\)", answer.lower())
+    letter = named[1] if named else ""
+    return {"choice": float(letter == question.expected[0] or holds(answer, question.expected[1:]))}
+
+
+def unscored(*_: object) -> dict[str, float]:
+    """Nothing: the data set names no evidence, or the measure is a judge's, or one of the ranking alone."""
+    return {}
 
 
 # ── over questions ──────────────────────────────────────────────────────────────────────────────

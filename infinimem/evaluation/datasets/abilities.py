@@ -20,16 +20,15 @@ from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.datasets.dialogues import ABSTENTION, numbered
-from infinimem.evaluation.datasets.reading import (
+from infinimem.evaluation.datasets.dialogues import (
+    ABSTENTION,
     TOLD,
     as_text,
-    by_session,
-    by_words,
     entries,
     evidence,
     files_of,
     history,
+    numbered,
     turns,
 )
 from infinimem.evaluation.model import Case, Found, Question
@@ -134,7 +133,7 @@ def found_answers(case: Case, question: Question, found: Sequence[Found]) -> Map
     """Whether an expected answer stands in one of the first k texts: "answer@1" and so on; of LongMemEval(S*)
     the measures of LongMemEval."""
     if question.about["measure"] != "match":
-        return by_session(case, question, found)
+        return metrics.by_session(case, question, found)
     ranks = (rank for rank, item in enumerate(found) if metrics.holds(item.text, question.expected))
     first = next(ranks, inf)
     return {f"answer@{k}": float(first < k) for k in (1, 5, 10, 50)}
@@ -162,7 +161,7 @@ def task_words(question: Question, answer: str) -> Mapping[str, float]:
         named = filter(None, map(_movie, _LISTED.split(answer) if numbered else answer.split(mark)))
         taken = {_nearest(name, question.about["movies"]) for name, _ in zip(named, range(5), strict=False)}
         return {"Recall@5": len(taken.intersection(expected)) / max(len(expected), 1)}
-    return by_words(question, answer)
+    return metrics.by_words(question, answer)
 
 
 @lru_cache(maxsize=1 << 12)
