@@ -168,9 +168,9 @@ _OURS = tomllib.loads(files("infinimem.strategies").joinpath("bench.toml").read_
 OWN = {name: Way(**row) for name, row in _OURS["methods"].items()}
 OWN |= {name: way for spec in strategies().values() for name, way in spec.methods.items()}
 """The project's own methods, and those of strategies that packages add."""
-BASELINES: Mapping[str, Collection[str]] = tomllib.loads(
-    files("infinimem.evaluation").joinpath("measures.toml").read_text("utf-8")
-)["baselines"]
+SHOWS = tomllib.loads(files("infinimem.evaluation").joinpath("measures.toml").read_text("utf-8"))
+"""What a report shows of a run's measures."""
+BASELINES: Mapping[str, Collection[str]] = SHOWS["baselines"]
 """What they are compared with, each with the settings that it takes."""
 NAMES = (*OWN, *BASELINES)
 

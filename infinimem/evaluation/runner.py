@@ -317,8 +317,18 @@ def opened(folder: Path, config: Mapping[str, Any], write: bool = False) -> Iter
     if write:
         folder.mkdir(parents=True, exist_ok=True)
     held = Files(folder).exclusive(1) if write else nullcontext()
+    now = {name: json.dumps(value, ensure_ascii=False, sort_keys=True) for name, value in config.items()}
     with held, _connected(path if write or is_there else ":memory:") as rows:
-        _demand_same(rows, folder, config)
+        before = dict(rows.execute("SELECT name, value FROM config"))
+        for name in sorted({*before, *now} if before else ()):
+            if before.get(name) != now.get(name):
+                raise OtherRun(
+                    f"{folder} holds a run with other {name} ({before.get(name)}, now {now.get(name)}); "
+                    "ask for the same, or choose another --out"
+                )
+        if not before:
+            with rows:
+                rows.executemany("INSERT INTO config VALUES (?, ?)", now.items())
         if write:  # no row waits for the disk, and none is half there
             rows.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
         yield Database(rows)
@@ -344,18 +354,3 @@ def _connected(path: Path | str) -> Iterator[sqlite3.Connection]:
     except sqlite3.DatabaseError as error:
         what = f"{path} cannot be read or written"
         raise UsageError(f"{what} ({error}); choose another folder with --out") from error
-
-
-def _demand_same(rows: sqlite3.Connection, folder: Path, config: Mapping[str, Any]) -> None:
-    now = {name: json.dumps(value, ensure_ascii=False, sort_keys=True) for name, value in config.items()}
-    before = dict(rows.execute("SELECT name, value FROM config"))
-    if not before:
-        with rows:
-            rows.executemany("INSERT INTO config VALUES (?, ?)", now.items())
-        return
-    for name in sorted({*before, *now}):
-        if before.get(name) != now.get(name):
-            raise OtherRun(
-                f"{folder} holds a run with other {name} ({before.get(name)}, now {now.get(name)}); "
-                "ask for the same, or choose another --out"
-            )

@@ -275,13 +275,13 @@ class Survey:
     skipped: Skipped = field(default_factory=Counter)
     left_out: dict[str, str] = field(default_factory=dict)
     notes: dict[str, set[bytes]] = field(default_factory=dict)
-    _readings: list[Callable[[], Import]] = field(default_factory=list)
+    readings: list[Callable[[], Import]] = field(default_factory=list)
 
     def batches(self) -> Iterator[list[Turn]]:
         """Yield the turns in portions to record; ImportFormatError if a file changed since."""
         batch: list[Turn] = []
         size = 0
-        for read in self._readings:
+        for read in self.readings:
             for turn in read().turns:
                 batch.append(turn)
                 size += len(turn.text)
@@ -290,22 +290,6 @@ class Survey:
                     batch, size = [], 0
         if batch:
             yield batch
-
-    def add(self, read: Callable[[], Import], progress: Progress | None) -> set[str | None]:
-        """Read a file to its end, then count what is in it, for it is sound; return its sessions."""
-        found, turns = read(), 0
-        sessions: set[str | None] = set()
-        for turns, turn in enumerate(found.turns, 1):
-            sessions.add(turn.session)
-            if turn.note:
-                self.notes.setdefault(turn.note, set()).add(passage(turn.text, turn.session))
-            if progress and turns % _TOLD == 0:
-                progress(self.turns + turns, 0)
-        self.formats = tuple(dict.fromkeys((*self.formats, found.format)))
-        self.turns += turns
-        self.skipped += found.skipped
-        self._readings.append(read)
-        return sessions
 
 
 def survey(
@@ -318,14 +302,27 @@ def survey(
     as of `read_turns`. `progress` is called with the turns read so far, and 0 for the total."""
     found, sessions = Survey(), set[str | None]()
     for file, stem in _files(path, found):
-        folder = path if stem else None
+        folder, turns, named = path if stem else None, 0, set[str | None]()
+        read = partial(read_turns, file, format, only, stem, folder)
         try:
-            sessions |= found.add(partial(read_turns, file, format, only, stem, folder), progress)
+            one = read()
+            for turns, turn in enumerate(one.turns, 1):
+                named.add(turn.session)
+                if turn.note:
+                    found.notes.setdefault(turn.note, set()).add(passage(turn.text, turn.session))
+                if progress and turns % _TOLD == 0:
+                    progress(found.turns + turns, 0)
         except (ImportFormatError, UsageError) as error:
             if folder is None:
                 raise
             if not isinstance(error, NotThere):
                 found.left_out[file.relative_to(path).as_posix()] = str(error)
+            continue
+        sessions |= named  # what is counted is sound
+        found.formats = tuple(dict.fromkeys((*found.formats, one.format)))
+        found.turns += turns
+        found.skipped += one.skipped
+        found.readings.append(read)
     if not found.formats:
         what = f"no conversation {only!r}" if only else "no chat, log or note that can be imported"
         why = next(iter(found.left_out.values()), "")
