@@ -436,7 +436,7 @@ class Making:
     answerer: LLM
     embedders: Embedders
     spending: Spending
-    _locks: dict[Path, threading.Lock] = field(default_factory=dict, init=False)
+    _locks: dict[Path, threading.RLock] = field(default_factory=dict, init=False)
     _made: dict[Path, Ingested] = field(default_factory=dict, init=False)
 
     def folder(self, spec: Spec, case: Case) -> Path:
@@ -445,13 +445,13 @@ class Making:
     def make(self, spec: Spec, case: Case) -> Ingested:
         """Make the library, once in a start of the run; an earlier one is made anew, of kept replies."""
         folder = self.folder(spec, case)
-        with self._locks.setdefault(folder, threading.Lock()):
+        with self._locks.setdefault(folder, threading.RLock()):
             if folder in self._made:
                 return self._made[folder]
             self.remove(spec, case)
             began = time.perf_counter()
             with self.spending.account() as spent:
-                memory = self._open(spec, folder, building=True)
+                memory = self.open(spec, case, building=True)
                 if spec.draws:
                     memory.observe(case.turns)
                     memory.consolidate()
@@ -468,23 +468,20 @@ class Making:
             )
             return self._made[folder]
 
-    def open(self, spec: Spec, case: Case) -> Memory:
+    def open(self, spec: Spec, case: Case, building: bool = False) -> Memory:
         folder = self.folder(spec, case)
-        with self._locks.setdefault(folder, threading.Lock()):
-            return self._open(spec, folder, building=False)
+        embedder = self.embedders.memory(spec.linked_by if building else spec.embedder)
+        model = self.keeper if building else self.answerer
+        with self._locks.setdefault(folder, threading.RLock()):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
+            return open_memory(folder, model=model, create=True, trust=True, embedder=embedder)
 
     def remove(self, spec: Spec, case: Case) -> None:
         folder = self.folder(spec, case)
         self._made.pop(folder, None)
         delete_cache(str(folder.absolute()))
         shutil.rmtree(folder, ignore_errors=True)
-
-    def _open(self, spec: Spec, folder: Path, building: bool) -> Memory:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
-        embedder = self.embedders.memory(spec.linked_by if building else spec.embedder)
-        model = self.keeper if building else self.answerer
-        return open_memory(folder, model=model, create=True, trust=True, embedder=embedder)
 
 
 # ── what became of what was said ────────────────────────────────────────────────────────────────

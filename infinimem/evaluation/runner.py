@@ -98,8 +98,7 @@ class Run:
         self._specs = parse_all(request.methods)
         self._spending = Spending(request.max_tokens)
         self._embedders = Embedders(request.embedder, self._spending)
-        found = {spec.text: self._embedders.of(spec) for spec in self._specs}
-        self._vectors = {text: embedder for text, embedder in found.items() if embedder is not None}
+        self._vectors = {spec.text: self._embedders.of(spec) for spec in self._specs}
 
     def estimate(self) -> Estimate:
         """Return what is still to be done and what it will take; UsageError in another run's folder."""
@@ -157,15 +156,10 @@ class Run:
             "retrieval_only": request.retrieval_only,
             "budget": request.budget if asks else None,
             "models": {
-                "keeper": request.keeper.name,
-                "answerer": request.answerer.name,
-                "judge": request.judge.name if asks else None,
+                who: llm.name if asks or who != "judge" else None for who, llm in self._models.items()
             },
-            "embedders": {text: embedder.name for text, embedder in self._vectors.items()},
-            "versions": {
-                "python": platform.python_version(),
-                **{name: version(name) for name in _PACKAGES},
-            },
+            "embedders": {text: embedder.name for text, embedder in self._vectors.items() if embedder},
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
         }
 
     def _left(self, rows: Database) -> Iterator[_Left]:

@@ -28,7 +28,7 @@ from procrastinate.jobs import DeleteJobCondition, Status
 from procrastinate.worker import Worker
 from psycopg import sql
 
-from infinimem.errors import FleetError, LibraryError, ModelError, UsageError
+from infinimem.errors import FleetError, LibraryError, ModelError, NotALibrary, UsageError
 from infinimem.fleet import home as store
 from infinimem.fleet.home import SWEEP, Head, Home, Moved, Places, checked, ulid
 from infinimem.llm.base import LLM
@@ -38,9 +38,11 @@ from infinimem.log import log
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.operations.forget.forget import Forgotten, Residue
-from infinimem.settings import configuration
+from infinimem.settings import SETTINGS, configuration
 from infinimem.store import disk
 from infinimem.store.evidence import check_turn
+from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.folders import explained
 from infinimem.store.library import init
 from infinimem.store.lines import marks_of
 from infinimem.user_folders import user_folder
@@ -257,8 +259,15 @@ class Fleet:
         return replace(done, left=(*done.left, Residue(f"{self.home.url}/{library}/head.zip", why)))
 
     def export(self, library: str, folder: Path) -> None:
-        """Write a library to a folder that is new or empty; `import_` brings it back. Errors as of `open`."""
-        store.write_out(store.demand(self.home.fetch(checked(library)), library), folder)
+        """Write a library to a folder that is new or empty; `import_` brings it back. Errors as of `open`;
+        LibraryError also if the folder is neither, or the disk refuses."""
+        head = store.demand(self.home.fetch(checked(library)), library)
+        with explained("make", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise LibraryError(f"{folder} is not empty; name a new folder")
+            store.lay_out(head.files, folder)
+        Files(folder).stage(store.EXPORTED, head.etag.encode())
 
     def import_(self, library: str, folder: Path) -> int:
         """Bring a folder in, as a new library or with what was changed in it since `export` wrote it; return
@@ -267,7 +276,17 @@ class Fleet:
         def attempt() -> int:
             head = self.home.fetch(checked(library))
             assert head is not None
-            files = store.brought_in(head, folder)
+            files = store.folder_files(folder)
+            if SETTINGS not in files:
+                to_do = f"to make it a library, run: infinimem init {folder}"
+                raise NotALibrary(f"{folder} has no {SETTINGS}; {to_do}")
+            before = Files(folder).read(store.EXPORTED, MAX_OWNED)
+            if head.etag and before != head.etag.encode():
+                raise LibraryError(
+                    f"there is such a library; only what was exported from it comes back, not {folder}"
+                    if before is None
+                    else f"the library changed since it was exported to {folder}; export anew, and edit that"
+                )
             paths = files.keys() | head.files.keys()
             if changed := sum(files.get(path) != head.files.get(path) for path in paths):
                 self.home.commit(library, store.pack(files, ulid(), head.taken), head.etag)
