@@ -127,10 +127,8 @@ TRIES = 20
 T = TypeVar("T")
 
 
-def open_fleet(
-    url: str, *, database: str, cache: str | Path | None = None, model: str | LLM | None = None
-) -> Fleet:
-    """Open a fleet of libraries; nothing is connected before it is used.
+class Fleet:
+    """Libraries by name, in one store; nothing is connected before it is used.
 
     Args:
         url: of its place in an object store, s3://BUCKET/PREFIX (else UsageError); keys come from AWS_….
@@ -138,21 +136,18 @@ def open_fleet(
         cache: folder for what was fetched; None takes infinimem-fleet beside this user's other caches.
         model: its name, or a client; None takes the environment's and the user's, never a library's.
     """
-    if model is None or isinstance(model, str):
-        model = connect(model, configuration().settings.llm)
-    if cache is None and (beside := user_folder("cache")):
-        cache = beside.with_name("infinimem-fleet")  # `forget` deletes the other one whole
-    if cache is None:
-        raise LibraryError("there is no home folder for a cache; name a folder")
-    return Fleet(Home(url), database, Path(cache), model)
 
-
-class Fleet:
-    """Libraries by name, in one store. Made by `open_fleet`."""
-
-    def __init__(self, home: Home, database: str, cache: Path, llm: LLM) -> None:
-        self.home, self.database, self._llm = home, database, llm
-        self._places = Places(cache)
+    def __init__(
+        self, url: str, *, database: str, cache: str | Path | None = None, model: str | LLM | None = None
+    ) -> None:
+        if model is None or isinstance(model, str):
+            model = connect(model, configuration().settings.llm)
+        if cache is None and (beside := user_folder("cache")):
+            cache = beside.with_name("infinimem-fleet")  # `forget` deletes the other one whole
+        if cache is None:
+            raise LibraryError("there is no home folder for a cache; name a folder")
+        self.home, self.database, self._llm = Home(url), database, model
+        self._places = Places(Path(cache))
         self._app: App | None = None
 
     def __enter__(self) -> Fleet:
@@ -450,6 +445,10 @@ class Fleet:
         with TemporaryDirectory() as folder:
             init(Path(folder), trust=True)
             return Head(files=store.folder_files(Path(folder)))
+
+
+open_fleet = Fleet
+"""As `open_memory` opens one library."""
 
 
 def _anew(library: str, attempt: Callable[[], T]) -> T:

@@ -382,7 +382,7 @@ def passage(text: str, session: str | None) -> bytes:
     """Return what tells a passage of a note from others: its text without the note's name before it."""
     title = (session or "").rpartition("/")[2]
     said = clean_text(text).rstrip().removeprefix(title)
-    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return _digest(said)
 
 
 class Again:
