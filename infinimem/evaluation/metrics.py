@@ -24,7 +24,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ModelNotConfigured
-from infinimem.evaluation.model import Case, Found, Question, Retrieval
+from infinimem.evaluation.model import Case, Found, Question
 from infinimem.llm.base import LLM
 from infinimem.llm.offline.tell import says_nothing
 from infinimem.llm.tasks import TEXT, list_of, task
@@ -179,32 +179,30 @@ def best(measure: Callable[[str, str], float], answer: str, expected: Iterable[s
 # ── by data sets ──────────────────────────────────────────────────────────────────────────────────
 
 
-def by_turn(*budgets: int) -> Retrieval:
+def by_turn(
+    case: Case, question: Question, found: Sequence[Found], budgets: Sequence[int]
+) -> dict[str, float]:
     """Measures of the turns that were found, by rank and as they are read; none without evidence.
 
     "tokens to words" and "blocks to words": what is read until each telling word of the expected answer was
     seen; of the first pieces the shares that hold one of them, two, and more. Source: xMemory (arXiv
     2602.02007), section 5.2 (evidence density and coverage).
     """
-
-    def measure(case: Case, question: Question, found: Sequence[Found]) -> dict[str, float]:
-        if not question.scored:
-            return {}
-        scores = measures([turn for item in found for turn in item.turns], question.turns)
-        scores |= _read_within(found, question.turns, budgets)
-        words = {word for answer in question.expected[:1] for word in stems(answer)}
-        telling = words.difference(*(stems(word) for word in STOP_WORDS))
-        if not telling:
-            return scores
-        hits = [telling.intersection(stems(item.text)) for item in found]
-        tokens = [item.tokens for item in found]
-        for unit, sizes in (("tokens", tokens), ("blocks", [1] * len(found))):
-            needed = tokens_until(zip(hits, sizes, strict=True), telling)
-            scores |= {} if needed is None else {f"{unit} to words": float(needed)}
-        counts = Counter(min(len(words), len(HITS)) for words in hits[:FIRST])
-        return scores | {name: counts[at] / max(counts.total(), 1) for at, name in enumerate(HITS, 1)}
-
-    return measure
+    if not question.scored:
+        return {}
+    scores = measures([turn for item in found for turn in item.turns], question.turns)
+    scores |= _read_within(found, question.turns, budgets)
+    words = {word for answer in question.expected[:1] for word in stems(answer)}
+    telling = words.difference(*(stems(word) for word in STOP_WORDS))
+    if not telling:
+        return scores
+    hits = [telling.intersection(stems(item.text)) for item in found]
+    tokens = [item.tokens for item in found]
+    for unit, sizes in (("tokens", tokens), ("blocks", [1] * len(found))):
+        needed = tokens_until(zip(hits, sizes, strict=True), telling)
+        scores |= {} if needed is None else {f"{unit} to words": float(needed)}
+    counts = Counter(min(len(words), len(HITS)) for words in hits[:FIRST])
+    return scores | {name: counts[at] / max(counts.total(), 1) for at, name in enumerate(HITS, 1)}
 
 
 def by_session(case: Case, question: Question, found: Sequence[Found]) -> dict[str, float]:

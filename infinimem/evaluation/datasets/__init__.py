@@ -36,22 +36,21 @@ def benchmark(name: str, corrections: Path | None = None, split: str | None = No
     tasks = (abilities.memoryagentbench, abilities.found_answers, abilities.task_words)
     facts = partial(abilities.memoryagentbench, only="factconsolidation")
     loader = partial(dialogues.locomo, corrections=corrections)
+    short = partial(metrics.by_turn, budgets=(512, 1024, 2048))
+    long = partial(metrics.by_turn, budgets=(1024, 2048, 4096, 8192))
+    of_split = partial(abilities.notes, split=split or "dev")
     how: Mapping[str, tuple[Load, Retrieval, Answered]] = {
-        "locomo": (loader, metrics.by_turn(512, 1024, 2048), metrics.locomo_words),
-        "locomo-plus": (dialogues.locomo_plus, metrics.by_turn(512, 1024, 2048), metrics.unscored),
+        "locomo": (loader, short, metrics.locomo_words),
+        "locomo-plus": (dialogues.locomo_plus, short, metrics.unscored),
         "longmemeval": chats,
         "longmemeval-mix": chats,
         "memoryagentbench": tasks,
         "factconsolidation": (facts, *tasks[1:]),
-        "beam": (dialogues.beam, metrics.by_turn(1024, 2048, 4096, 8192), metrics.unscored),
+        "beam": (dialogues.beam, long, metrics.unscored),
         "personamem": (abilities.personamem, metrics.unscored, metrics.by_choice),
         "precisionmembench": (abilities.precisionmembench, abilities.precise, metrics.unscored),
         "perltqa": (dialogues.perltqa, metrics.by_session, metrics.by_words),
         "dialsim": (dialogues.dialsim, metrics.unscored, metrics.by_choice),
-        "notes": (
-            partial(abilities.notes, split=split or "dev"),
-            abilities.by_section,
-            metrics.unscored,
-        ),
+        "notes": (of_split, abilities.by_section, metrics.unscored),
     }
     return DataSet("notes-held" if split == "held" else name, *how[name])

@@ -41,7 +41,7 @@ def entries(path: Path, fields: Collection[str] = ()) -> Iterator[Json]:
     A UsageError or ValueError if the file cannot be read, or a record lacks one of the `fields`.
     """
     count = 0
-    for record in {".parquet": _parquet, ".csv": _csv}.get(path.suffix, _json)(path):
+    for record in _records(path):
         count += 1
         is_object = isinstance(record, dict)
         missing = [name for name in fields if name not in record] if is_object else []
@@ -53,24 +53,22 @@ def entries(path: Path, fields: Collection[str] = ()) -> Iterator[Json]:
         raise ValueError(f"{path.name} holds no record")
 
 
-def _json(path: Path) -> Iterator[Any]:
-    with opened(path) as sources:
-        for source in sources:
-            yield from records(source, path.name)
-
-
-def _csv(path: Path) -> Iterator[Any]:
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
-
-
-def _parquet(path: Path) -> Iterator[Any]:
-    reader = metrics.package("pyarrow.parquet").ParquetFile
-    try:
-        for batch in reader(path).iter_batches(1):
-            yield from batch.to_pylist()
-    except (OSError, ValueError) as error:  # pyarrow's own are of these
-        raise UsageError(f"{path.name} cannot be read as parquet: {str(error).splitlines()[0]}") from error
+def _records(path: Path) -> Iterator[Any]:
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+    elif path.suffix == ".parquet":
+        reader = metrics.package("pyarrow.parquet").ParquetFile
+        try:
+            for batch in reader(path).iter_batches(1):
+                yield from batch.to_pylist()
+        except (OSError, ValueError) as error:  # pyarrow's own are of these
+            why = str(error).splitlines()[0]
+            raise UsageError(f"{path.name} cannot be read as parquet: {why}") from error
+    else:
+        with opened(path) as sources:
+            for source in sources:
+                yield from records(source, path.name)
 
 
 def files_of(path: Path, *names: str) -> list[Path]:
