@@ -21,7 +21,10 @@ from functools import lru_cache, partial
 from importlib import import_module
 from statistics import fmean
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from infinimem.errors import ModelNotConfigured
 from infinimem.evaluation.model import Case, Found, Question
@@ -30,10 +33,6 @@ from infinimem.llm.offline.tell import says_nothing
 from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.model import Usage
 from infinimem.terms import STOP_WORDS
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 CUTS = (5, 10, 20, 50)
 FIRST = 20
@@ -46,6 +45,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _ARTICLES_AND = re.compile(r"\b(?:a|an|the|and)\b")
 _WORDS = re.compile(r"\w+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_RESAMPLES = 10_000
 Piece = tuple[Collection[Hashable], int]
 """The ids that a piece of evidence holds, and its tokens."""
 
@@ -268,32 +268,24 @@ def unscored(*_: object) -> dict[str, float]:
 
 def percentile(values: Iterable[float], share: float) -> float:
     """Return the smallest value that at least this share of all (0 to 1) reach; 0 of nothing."""
-    import numpy as np
-
     return float(np.quantile([*values] or [0.0], share, method="inverted_cdf"))
 
 
-def paired_difference(
-    differences: Sequence[float], resamples: int = 10_000, seed: int = 7
-) -> dict[str, float]:
+def paired_difference(differences: Sequence[float]) -> dict[str, float]:
     """Return the mean, and by bootstrap (Efron and Tibshirani, 1993) its 95 % from "low" to "high"."""
-    import numpy as np
-
     scores = np.array(differences, dtype=np.float32)
-    means = _times_drawn(len(differences), resamples, seed) @ scores / len(differences)
+    means = _times_drawn(len(differences)) @ scores / len(differences)
     low, high = np.quantile(means, [0.025, 0.975])
     return {"mean": fmean(differences), "low": float(low), "high": float(high)}
 
 
 @lru_cache(maxsize=4)
-def _times_drawn(questions: int, resamples: int, seed: int) -> NDArray[np.float32]:
+def _times_drawn(questions: int) -> NDArray[np.float32]:
     """Return how often each resample draws each question: the same for all measures and methods of a run."""
-    import numpy as np
-
-    generator = np.random.default_rng(seed)
-    draws = (generator.integers(0, questions, questions) for _ in range(resamples))
+    generator = np.random.default_rng(7)
+    draws = (generator.integers(0, questions, questions) for _ in range(_RESAMPLES))
     row = np.dtype((np.float32, (questions,)))
-    return np.fromiter((np.bincount(draw, minlength=questions) for draw in draws), row, resamples)
+    return np.fromiter((np.bincount(draw, minlength=questions) for draw in draws), row, _RESAMPLES)
 
 
 # ── by a judge ──────────────────────────────────────────────────────────────────────────────────
