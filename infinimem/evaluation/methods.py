@@ -18,17 +18,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from infinimem import answer as answering
 from infinimem import tokens
+from infinimem.embedders.base import Embedder
 from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.datasets.abilities import place_of
 from infinimem.evaluation.model import BASELINES, LENGTHS, Case, Drawn, Found, Ingested, Question, Spec
 from infinimem.evaluation.spending import Booked, Spending
 from infinimem.grounding.sentences import day_of, mentions
-from infinimem.index.vectors import Vectors
+from infinimem.index.vectors import Matrix, Vectors
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.markdown.characters import text_key
@@ -39,9 +40,6 @@ from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.strategies.readers.pipeline import Search, pack, search
 from infinimem.terms import STOP_WORDS, analyzer, fold
 from infinimem.user_folders import delete_cache
-
-if TYPE_CHECKING:
-    from infinimem.embedders.base import Embedder, Matrix
 
 ALL = 1 << 30
 """Tokens: more than any history has."""
@@ -72,12 +70,10 @@ class Embedders:
 
     def of(self, spec: Spec) -> Embedder | None:
         """What a method's vectors come from, if it has any; a baseline that takes them cannot do without."""
-        if spec.way is not None:
-            return self.memory(spec.embedder)
-        if "embedder" not in BASELINES[spec.name]:
+        if spec.way is None and "embedder" not in BASELINES[spec.name]:
             return None
-        if named := spec.embedder or self.name:
-            return self._of(named)
+        if spec.way is not None or spec.embedder or self.name:
+            return self.memory(spec.embedder)
         for name in _LOCAL:
             with suppress(ModelNotConfigured):
                 return self._of(name)

@@ -14,19 +14,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from infinimem import tokens
+from infinimem.embedders.base import Kind
 from infinimem.errors import SpendingCapReached
 from infinimem.estimate import answering, making, reading
 from infinimem.evaluation.model import Case, Question, Spec
+from infinimem.index.vectors import Matrix
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, OFFLINE, Reply, Task, Wrapper
 from infinimem.model import Usage
 from infinimem.spec import PROMPT, REPLY
-
-if TYPE_CHECKING:
-    from infinimem.embedders.base import Kind, Matrix
 
 EMBEDDING = "embedding"
 K = TypeVar("K")
