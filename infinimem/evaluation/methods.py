@@ -106,17 +106,6 @@ class Embedders:
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def found_of(items: Iterable[Retrieved], turn_of: Mapping[int, str]) -> tuple[Found, ...]:
-    return tuple(
-        Found(
-            item.text,
-            tuple(dict.fromkeys(turn_of[seq] for seq in item.origin if seq in turn_of)),
-            tokens.count(item.text),
-        )
-        for item in items
-    )
-
-
 class Heard(Wrapper):
     """The answerer, held to the method's length; `failed`, for the line quoted instead may be right."""
 
@@ -162,8 +151,17 @@ class Answering:
         answered = answering.answer(heard, question.text, evidence, now, budget, search)
         cited = {"cited": [citation.text for citation in answered.citations]}
         steps = (*map(asdict, answered.evidence.trace), cited)
-        found = found_of(answered.evidence.items, self._turn_of)
-        return Drawn(found, answered.text, steps, heard.failed)
+        return Drawn(self._found(answered.evidence.items), answered.text, steps, heard.failed)
+
+    def _found(self, items: Iterable[Retrieved]) -> tuple[Found, ...]:
+        return tuple(
+            Found(
+                item.text,
+                tuple(dict.fromkeys(self._turn_of[seq] for seq in item.origin if seq in self._turn_of)),
+                tokens.count(item.text),
+            )
+            for item in items
+        )
 
 
 # ── baselines ───────────────────────────────────────────────────────────────────────────────────
@@ -191,7 +189,7 @@ class Baseline(Answering):
         return Ingested(self._spec.text, case.name, dict(usage), seconds, turns=len(case.turns))
 
     def retrieve(self, question: Question) -> Drawn:
-        return Drawn(found_of(self._items(question), self._turn_of))
+        return Drawn(self._found(self._items(question)))
 
     def answer(self, question: Question, budget: int) -> Drawn:
         items = self._items(question)
@@ -368,7 +366,7 @@ class LibraryMethod(Answering):
     def retrieve(self, question: Question) -> Drawn:
         assert self._spec.way is not None
         evidence = self._read(question, self._spec.way.ranked_by, ALL)
-        return Drawn(found_of(evidence.items, self._turn_of), steps=asdict(evidence)["trace"])
+        return Drawn(self._found(evidence.items), steps=asdict(evidence)["trace"])
 
     def answer(self, question: Question, budget: int) -> Drawn:
         assert self._spec.way is not None

@@ -35,8 +35,8 @@ _SESSION_KEY = re.compile(r"session_([1-9]\d*)")
 
 def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     (name,) = FORMATS["locomo"].names(record, stem)
-    talk = _talk(record)
-    for number in _numbers(record):
+    talk, numbers = _talk(record)
+    for number in numbers:
         time = fields.moment(talk.get(f"session_{number}_date_time"))
         for message in fields.objects(talk[f"session_{number}"], skipped):
             text = fields.text_of(message.get("text"), skipped)
@@ -46,13 +46,11 @@ def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             yield Turn(text, "user", speaker, time, f"{name}-s{number:02d}", ident)
 
 
-def _talk(record: Json) -> Json:
-    return record["conversation"] if has(record, conversation=dict) else record
-
-
-def _numbers(record: Json) -> list[int]:
-    talk = _talk(record)
-    return sorted(int(key[1]) for key in map(_SESSION_KEY.fullmatch, talk) if key and rows(talk[key[0]]))
+def _talk(record: Json) -> tuple[Json, list[int]]:
+    """Return what holds the sessions, and their numbers."""
+    talk = record["conversation"] if has(record, conversation=dict) else record
+    keys = filter(None, map(_SESSION_KEY.fullmatch, talk))
+    return talk, sorted(int(key[1]) for key in keys if rows(talk[key[0]]))
 
 
 def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
@@ -493,7 +491,7 @@ def _given(content: Any, skipped: Skipped) -> list[Any]:
 # ── all ─────────────────────────────────────────────────────────────────────────────────────────
 
 FORMATS: Mapping[str, Format] = {
-    "locomo": Format(lambda record: bool(_numbers(record)), _locomo, fields.named_by("sample_id")),
+    "locomo": Format(lambda record: bool(_talk(record)[1]), _locomo, fields.named_by("sample_id")),
     "longmemeval": Format(
         lambda record: has(record, haystack_sessions=list), _longmemeval, fields.named_by("question_id")
     ),

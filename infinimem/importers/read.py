@@ -281,13 +281,12 @@ class Survey:
         """Yield the turns in portions to record; ImportFormatError if a file changed since."""
         batch: list[Turn] = []
         size = 0
-        for read in self.readings:
-            for turn in read().turns:
-                batch.append(turn)
-                size += len(turn.text)
-                if len(batch) == BATCH_TURNS or size >= BATCH_LENGTH:
-                    yield batch
-                    batch, size = [], 0
+        for turn in chain.from_iterable(read().turns for read in self.readings):
+            batch.append(turn)
+            size += len(turn.text)
+            if len(batch) == BATCH_TURNS or size >= BATCH_LENGTH:
+                yield batch
+                batch, size = [], 0
         if batch:
             yield batch
 

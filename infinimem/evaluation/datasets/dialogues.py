@@ -41,8 +41,7 @@ def entries(path: Path, fields: Collection[str] = ()) -> Iterator[Json]:
     A UsageError or ValueError if the file cannot be read, or a record lacks one of the `fields`.
     """
     count = 0
-    for record in _records(path):
-        count += 1
+    for count, record in enumerate(_records(path), 1):
         is_object = isinstance(record, dict)
         missing = [name for name in fields if name not in record] if is_object else []
         if missing or not is_object:
