@@ -62,10 +62,11 @@ _sources = click.option(
 def search(options: Options, query: str, limit: int, full: bool, scope: str) -> None:
     memory = options.reading(notes=True)
     reader = options.snapshot(memory)
-    from infinimem.tools import Toolbox
+    from infinimem.tools.search import search as find
 
-    tools = Toolbox(lambda: reader.view.for_models, brief=not options.json)
-    result = _run(tools.search, query=query, k=limit, scope=scope, full=full)
+    if not query.strip():
+        raise LibraryError("query is empty")
+    result = find(reader.view.for_models, query, limit, scope, full, brief=not options.json)
 
     def marks() -> Marks:
         from infinimem.terms import analyzer
