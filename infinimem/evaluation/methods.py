@@ -406,7 +406,7 @@ class NotesSearch(LibraryMethod):
         found = []
         for hit in self._tools.search(question.text, 50)["hits"]:  # the most that it gives
             blocks = self._blocks[hit["doc_id"]]
-            block = blocks[bisect(blocks, hit["start_line"], key=lambda turn: place_of(turn)[1]) - 1]
+            block = blocks[bisect(blocks, hit["start_line"], key=lambda turn: place_of(turn)[1].start) - 1]
             found.append(Found(hit["snippet"], (block,), tokens.count(hit["snippet"])))
         return Drawn(tuple(found))
 

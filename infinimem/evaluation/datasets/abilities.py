@@ -356,15 +356,15 @@ def by_section(case: Case, question: Question, found: Sequence[Found]) -> Mappin
     A hit has the sections that its block touches; one without a gold section, or with one that an earlier
     hit had, still takes a place. Documents are ranked by their best hit.
     """
-    gold = [place_of(section) for section in question.turns]
+    gold = {section: place_of(section) for section in question.turns}
     ranked: list[str] = []
     docs: list[str] = []
     for rank, item in enumerate(found[: metrics.CUTS[-1]]):
-        for doc, first, last in map(place_of, item.turns):
+        for doc, lines in map(place_of, item.turns):
             touched = [
-                _id(doc, start, end)
-                for other, start, end in gold
-                if other == doc and first <= end and last >= start
+                section
+                for section, (other, part) in gold.items()
+                if other == doc and lines.start < part.stop and part.start < lines.stop
             ]
             ranked += [section for section in touched if section not in ranked] or [f"{rank}"]
             docs.append(doc)
@@ -425,8 +425,8 @@ def _id(doc: str, first: int, last: int) -> str:
     return f"{doc}:{first}-{last}"
 
 
-def place_of(section: str) -> tuple[str, int, int]:
-    """Return the document, and the first and the last line, of an id that `_id` made."""
+def place_of(section: str) -> tuple[str, range]:
+    """Return the document and the lines of an id that `_id` made."""
     doc, _, lines = section.rpartition(":")
     first, _, last = lines.partition("-")
-    return doc, int(first), int(last)
+    return doc, range(int(first), int(last) + 1)
