@@ -68,6 +68,7 @@ _CONFIG = {
     "core.fsmonitor": "false",
     "core.safecrlf": "false",
     "merge.conflictStyle": "diff3",
+    "merge.renames": "false",  # lines of a topic that is gone would come into a similar archive
     "gc.auto": "0",
     "maintenance.auto": "false",
     "i18n.commitEncoding": "UTF-8",
@@ -314,6 +315,7 @@ def set_up_rows() -> list[tuple[str, str]]:
     return [
         *((ATTRIBUTES, f"{path} merge=infinimem") for path in paths),
         (".git/config", f"{OURS} = {DRIVER}"),
+        (".git/config", "merge.renames = false"),
     ]
 
 
@@ -321,7 +323,8 @@ def set_up(root: Path) -> None:
     """Have git call the merge driver for the program's own files, in this clone."""
     files, lines = Files(root), [line for name, line in set_up_rows() if name == ATTRIBUTES]
     try:
-        Repository(root)._run("config", OURS, DRIVER)
+        for name, value in ((OURS, DRIVER), ("merge.renames", "false")):
+            Repository(root)._run("config", name, value)
     except GitUnusable as error:
         raise LibraryError(_advice(error)) from None
     had = (files.read(ATTRIBUTES) or b"").decode("utf-8", "surrogateescape").splitlines()

@@ -8,6 +8,7 @@ and what was phrased about it is made anew.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -18,12 +19,13 @@ from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.redaction import OWN_KEYS, made_anew, without_records
 from infinimem.spec import folders, strategies
-from infinimem.store.external_edits import DOUBLED, ExternalEdits, adopt, differences, find_edits, tracked
+from infinimem.store.external_edits import ExternalEdits, adopt, differences, find_edits, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.lines import held_by, link_to, sources_of, stem
 from infinimem.store.plans import Rendered, described, is_emptied
 from infinimem.store.receipts import (
+    DOUBLED,
     FORGET,
     RENAME,
     Reverse,
@@ -209,7 +211,8 @@ def _held_elsewhere(view: View, done: Rendered) -> str:
     alone = {kind.prefix for spec in strategies().values() for kind in spec.kinds if kind.alone}
 
     def turns(record: Document) -> set[tuple[str, int]]:
-        prefix = stem(record.id).partition("-")[0] if record.id.startswith(own) else ""
+        is_record = record.id.startswith(own) and re.fullmatch(folders().names, stem(record.id))
+        prefix = stem(record.id).partition("-")[0] if is_record else ""  # and no conflict copy of one
         return {(prefix, seq) for seq in held_by(record)} if prefix in alone else set()
 
     back = {turn for record in done.documents.values() if record for turn in turns(record)}

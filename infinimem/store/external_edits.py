@@ -20,15 +20,13 @@ from infinimem.markdown.signature import format_entry, parse_entry, resigned
 from infinimem.model import BUFFERS, INBOX, Entry, Located, ReceiptRow
 from infinimem.store.lines import block_of
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
-from infinimem.store.receipts import Tale, reading, receipt_ids, tales_of
+from infinimem.store.receipts import DOUBLED, Tale, reading, receipt_ids, tales_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.state import Changes, SeenLine, receipt_seen
 from infinimem.store.view import View, without
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
-DOUBLED = "doubled"
-"""Why a line that a merge left twice is gone from one place: it stands in the other."""
 _UNTOLD = Tale([], set())
 
 Position = tuple[str, int]
@@ -107,7 +105,8 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         if before is None or (seq in merged and original.entry.source == "human"):
             continue
         was = parse_entry(before.line) if original.entry.line.rstrip() != before.line.rstrip() else None
-        if was and _bare(was) != _bare(original.entry) and before.line not in tale.quoted:
+        is_own = was and (was.text.rstrip() == original.text.rstrip() or original.entry.source == "human")
+        if was and _bare(was) != _bare(original.entry) and not (is_own and before.line in tale.quoted):
             edited.append((original, before.line))
         if seq not in merged and original.doc_id != before.doc_id and not tale.ends(original.doc_id):
             carried.append((original, before.doc_id))

@@ -44,8 +44,8 @@ def plain(value: str) -> str:
     return one_line(clean_text(value))
 
 
-CONFLICT = "<<<<<<< "
-"""What git begins a conflict with; here also the mark of a document that has one."""
+CONFLICT = "<<<<<<<"
+"""What git begins a conflict with, at the least; here also the mark of a document that has one."""
 
 
 def fold(name: str) -> str:

@@ -23,8 +23,8 @@ from infinimem.markdown.document import Document, heading_title, is_signed
 from infinimem.markdown.header import flow
 from infinimem.model import BUFFERS, ReceiptRow
 from infinimem.spec import folders
-from infinimem.store.external_edits import DOUBLED
 from infinimem.store.plans import LOG_LENGTH, Rendered
+from infinimem.store.receipts import DOUBLED
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 
@@ -37,11 +37,11 @@ _KEY = re.compile(r"[\w-]+:")
 _LATIN = re2.Options()
 _LATIN.encoding = re2.Options.Encoding.LATIN1
 _HUNK = re2.compile(
-    rb"(?ms)^<<<<<<< [^\n]*\n(.*?)(^\|\|\|\|\|\|\| [^\n]*\n(.*?))?^=======[^\n]*\n(.*?)^>>>>>>> [^\n]*\n?",
+    rb"(?ms)^<{7,} [^\n]*\n(.*?)(^\|{7,} [^\n]*\n(.*?))?^={7,}[^\n]*\n(.*?)^>{7,} [^\n]*\n?",
     options=_LATIN,
 )
 """What git leaves of two sides: ours, perhaps the base, theirs."""
-_MARK = re.compile(rb"(?m)^(?:<<<<<<<|\|{7}|>>>>>>>) ")
+_MARK = re.compile(rb"(?m)^(?:<{7,}|\|{7,}|>{7,}) ")
 DERIVED = {"token_count", "aux", "see_also"}
 """What a topic is told anew at its next change. Until then its summary is said to describe no line."""
 
@@ -184,9 +184,8 @@ def _doubled(document: Document) -> tuple[bytes, bytes, bytes] | None:
     start = end = rest.index("---") if "---" in rest else 0
     while start and (_KEY.match(rest[start - 1]) or rest[start - 1].startswith("  - ")):
         start -= 1
-    names, more = ({line.partition(":")[0] for line in lines} for lines in (head, rest[start:end]))
-    if names.isdisjoint(more):  # prose of a person's, above a rule
-        start, end = len(rest), len(rest)
+    if {line.partition(":")[0] for line in rest[start:end]}.isdisjoint((*DERIVED, "current_epoch")):
+        start = end = len(rest)  # prose of a person's, above a rule
     keys = [(lines[0].partition(":")[0], lines) for lines in _keys((*head[:-1], *rest[start:end], "---"))]
     theirs = dict(keys)
     ours = theirs | dict(reversed(keys))

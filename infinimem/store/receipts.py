@@ -36,6 +36,8 @@ FORGET, RENAME = "forget", "rename"
 """What receipts call the two operations that rewrite receipts, and that are not undone."""
 FORGOTTEN = "forgotten"
 """Why a line is nowhere, in the row of a receipt."""
+DOUBLED = "doubled"
+"""Why a line that a merge left twice is gone from one place: it stands in the other, where others put it."""
 _SUM = re.compile(r"-|[0-9a-f]{64}|\?[0-9.]+")
 """Of no file, of a file, and what a `forget` puts in the place of one."""
 _PLAIN, _LINKED = re.compile(r"[\w./-]+"), re.compile(r"\[([\w./-]+)\]\([^()\s]*\)")
@@ -267,7 +269,7 @@ def tales_of(
     for receipt in map(parse_receipt, view.each(doc_ids)) if tales else ():
         blocks.add(block_of(receipt.high))
         for row in receipt.rows:
-            if row.was != row.now and row.seq in tales:
+            if row.was != row.now and row.why != DOUBLED and row.seq in tales:
                 tales[row.seq].steps.append((row.was, row.now))
         for line in receipt.quoted:
             if (entry := parse_entry(line)) and entry.seq in tales:
