@@ -549,7 +549,7 @@ class Memory(Reader):
         """Do what the `fix` of findings says, nothing that could lose a word, and return what this settled.
         LibraryError if the disk refused, or the library is busy."""
         from infinimem.operations.doctor import repair
-        from infinimem.operations.git import drop
+        from infinimem.operations.sync import drop
 
         settled = repair(self.library)
         faults = [one for one in self._of_strategies() if one.fix]
