@@ -177,7 +177,8 @@ def receipt_and_changes(
 
 
 def violations(view: View, done: Rendered) -> list[Reason]:
-    return law.conserved(*done.sides(view), done.added, done.removed)
+    before, after = done.sides(view)
+    return law.conserved(before, after, done.added, done.removed)
 
 
 def name_clashes(view: View, done: Rendered) -> list[Reason]:
