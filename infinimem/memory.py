@@ -122,7 +122,7 @@ class Memory(Reader):
 
     def close(self) -> None:
         """Stop watching the folder; all that was written is on disk without it, and later calls work."""
-        self.library.fresh.stop()
+        self.library.fresh.watcher.stop()
 
     def observe(
         self, turns: Iterable[Turn | Message], progress: Progress | None = None, max_tokens: int | None = None

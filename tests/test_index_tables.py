@@ -199,11 +199,11 @@ def test_a_line_that_moved_since_is_shown_where_an_older_view_has_it(memory: Mem
     current.write_text(before + line)
     topic.write_text("# Late\n")
     view = memory.view
-    assert view.document("topics/late") and searcher(view).scores("zither", 9, "default")
+    assert view.document("topics/late") and searcher(view).scores("zither", 9, "kept")
     current.write_text(before)
     topic.write_text(f"# Late\n{line}")
     for one, name in ((again(memory).view, "topics/late"), (view, "CURRENT")):
-        assert [hit[:2] for hit in searcher(one).scores("zither", 9, "default")] == [(name, 9001)]
+        assert [hit[:2] for hit in searcher(one).scores("zither", 9, "kept")] == [(name, 9001)]
 
 
 # ── what befalls it ──────────────────────────────────────────────────────────────────────────────────

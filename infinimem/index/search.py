@@ -67,6 +67,7 @@ FURTHER = 0.25
 PARTS_OF: Mapping[Scope, frozenset[int]] = {
     "default": frozenset({0}),
     "archive": frozenset({1}),
+    "kept": frozenset({0, 1}),
     "evidence": frozenset({SAID_PART}),
     "journal": frozenset({GROUPS.index("journal")}),
     "all": frozenset(range(len(GROUPS))),

@@ -52,8 +52,6 @@ RECENT, RECENT_BYTES = 100, 1 << 16
 IGNORED = ".infinimem/\n.obsidian/workspace*.json\n.trash/\n"
 """Machine state, and what Obsidian keeps of its windows and its bin: they change by themselves."""
 
-_NO_LISTS = state.Lists()
-
 T = TypeVar("T")
 Clock = Callable[[], datetime]
 
@@ -201,7 +199,7 @@ class Library:
     def view(self) -> View:
         """Return the library as it is now; the same object as long as no file changes."""
         listing = self.fresh.look()
-        lists = state.read(self.files, self.spec) if self.initialised else _NO_LISTS
+        lists = state.read(self.files, self.spec) if self.initialised else state.Lists()
         now = (listing, lists)
         buffer = listing.stamps.get(CURRENT)
         age = self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0

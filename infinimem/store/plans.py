@@ -71,12 +71,8 @@ def verified(plan: Plan, base: View | None, now: View, approved: Collection[int]
 def not_yet_drawn(adds: Sequence[NewEntry], view: View) -> tuple[NewEntry, ...]:
     """Return the new entries but those that another process has drawn from the same turns meanwhile."""
     pending = {place.seq for place in view.uncited({seq for add in adds for seq in add.origin})}
-
-    def is_new(add: NewEntry) -> bool:
-        turns = _turns(add.origin, view)
-        return not turns or not pending.isdisjoint(turns)
-
-    return tuple(filter(is_new, adds))
+    drawn = ((add, _turns(add.origin, view)) for add in adds)
+    return tuple(add for add, turns in drawn if not turns or not pending.isdisjoint(turns))
 
 
 def awaiting(plan: Plan, view: View) -> Plan:
@@ -118,11 +114,8 @@ def _turns(seqs: Collection[int], view: View) -> set[int]:
 
 
 def _current(plan: Plan, base: View, now: View) -> Plan:
-    def stays(seq: int) -> bool:
-        was, place = base.entry(seq), now.entry(seq)
-        return was is None or (place is not None and place.doc_id == was.doc_id)
-
-    left = sorted({move.seq for move in plan.moves if not stays(move.seq)})
+    stood = {place.seq: place.doc_id for move in plan.moves if (place := base.entry(move.seq))}
+    left = [seq for seq, was in sorted(stood.items()) if not (at := now.entry(seq)) or at.doc_id != was]
     if not left:
         return plan
     note = f"left out, moved or deleted meanwhile: {format_seqs(left)}"

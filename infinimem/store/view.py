@@ -34,7 +34,7 @@ from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, JOURNAL, TOPICS
 if TYPE_CHECKING:
     from infinimem.store.freshness import DocumentStates
 
-Scope = Literal["default", "archive", "evidence", "journal", "all"]
+Scope = Literal["default", "archive", "kept", "evidence", "journal", "all"]  # kept: the first two
 
 Group = Literal["live", "archive", "evidence", "journal", "aside"]
 """Of documents; "aside" are those of other strategies, a strategy's books, and what awaits approval."""
@@ -193,6 +193,8 @@ class View:
 
     def ids(self, scope: Scope = "default") -> tuple[str, ...]:
         """Return the ids of the documents in a scope, sorted."""
+        if scope == "kept":
+            return tuple(sorted(self.ids() + self.ids("archive")))
         if scope == "all":
             return self._ids
         if scope == "journal" and self._whole:
