@@ -31,6 +31,7 @@ from infinimem.store.library import Clock, Library, init, system_clock
 from infinimem.store.receipts import last_forget, next_number, receipts_of
 from infinimem.store.state import newly_unanswered, note_usage, usage_by_day
 from infinimem.store.view import Applied, Outcome, Rejected, View
+from infinimem.user_folders import cache_folder
 
 if TYPE_CHECKING:
     from typing import Self
@@ -121,7 +122,7 @@ class Memory(Reader):
 
     def close(self) -> None:
         """Stop watching the folder; all that was written is on disk without it, and later calls work."""
-        self.library.fresh.stop()
+        self.library.fresh.watcher.stop()
 
     def observe(
         self, turns: Iterable[Turn | Message], progress: Progress | None = None, max_tokens: int | None = None
@@ -168,6 +169,7 @@ class Memory(Reader):
         done: set[int] = set()
         if self.by_agent and upto is None:
             return new
+        self.library.mend()
         try:
             with self._extracting:
                 view = self.view
@@ -385,8 +387,6 @@ class Memory(Reader):
         the library, whose maker could have made them up."""
         if self.llm.address is None or not self.library.settings.llm.replies_days:
             return None
-        from infinimem.user_folders import cache_folder
-
         return cache_folder(str(self.library.files.root), "replies", str(last_forget(self.view)))
 
     def spent_today(self) -> int:
@@ -507,7 +507,6 @@ class Memory(Reader):
     def status(self) -> dict[str, Any]:
         """Return counts for people and scripts."""
         from infinimem.operations.doctor import counts
-        from infinimem.user_folders import cache_folder
 
         view = self.view
         return {
@@ -550,7 +549,7 @@ class Memory(Reader):
         """Do what the `fix` of findings says, nothing that could lose a word, and return what this settled.
         LibraryError if the disk refused, or the library is busy."""
         from infinimem.operations.doctor import repair
-        from infinimem.operations.git import drop
+        from infinimem.operations.sync import drop
 
         settled = repair(self.library)
         faults = [one for one in self._of_strategies() if one.fix]

@@ -44,7 +44,7 @@ def _watch(
     try:
         while True:
             left = PATIENCE if unsettled is None else unsettled + QUIET - clock()
-            fresh.wait(max(0.0, min(PATIENCE, left)))
+            fresh.watcher.wait(max(0.0, min(PATIENCE, left)))
             time.sleep(GATHER)
             now = _stamps(memory)
             changes, at = list(_differences(before, now)), clock()
@@ -60,7 +60,7 @@ def _watch(
                     for doc_id in sorted({row.now for row in receipt.rows if row.why == "stamped"}):
                         yield DocumentChange("stamped", doc_id, receipt=receipt.id)
     finally:
-        fresh.stop()
+        fresh.watcher.stop()
 
 
 def _stamps(memory: Memory) -> Mapping[str, Stamp]:

@@ -18,10 +18,10 @@ from infinimem.llm.connect import connect
 from infinimem.memory import Memory
 from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
 from infinimem.operations.doctor import examine, repair
-from infinimem.store import withheld
 from infinimem.store.commit import Installation
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
+from infinimem.store.receipts import keep_withheld
 from infinimem.store.view import Applied
 
 
@@ -210,7 +210,7 @@ def test_a_document_that_cannot_be_read_stops_no_other_check(
     again = Library(library.root)
     view = again.view()
     held_back = Withheld(Move(5, "topics/food", why="superseded", by=6), Reason("PROTECTED"))
-    withheld.keep(again.files, 1, [held_back], view.entry)
+    keep_withheld(again.files, 1, [held_back], view.entry)
     real = view.document
 
     def refuse(doc_id: str) -> object:

@@ -18,9 +18,10 @@ from infinimem.model import Derived, Move, NewEntry, Plan, Reason, RejectedReply
 from infinimem.operations.forget.forget import Forgotten, forget, preview_forget
 from infinimem.operations.forget.redaction import Wanted
 from infinimem.operations.git import GitUnusable
-from infinimem.store import disk, withheld
+from infinimem.store import disk
 from infinimem.store.disk import At
 from infinimem.store.library import Library, init
+from infinimem.store.receipts import keep_replies, keep_withheld
 from infinimem.store.view import Applied
 
 START = datetime(2025, 3, 3, 12, tzinfo=UTC)
@@ -192,9 +193,9 @@ def dirty(library: Library, cache: Path) -> None:
     edit(library, "topics/skin-matters", f"{line}\n", "")
     library.adopt_edits()
     reply = RejectedReply("extract", f"they have psoriasis: {DRAWN}", (f"number 7: {SECRET}",))
-    withheld.keep_replies(files, [reply], "now")
+    keep_replies(files, [reply], "now")
     held_back = Withheld(Move(4, "topics/skin-matters", "Psoriasis", "superseded", 3), Reason("PROTECTED"))
-    withheld.keep(files, 1, [held_back], library.view().entry)
+    keep_withheld(files, 1, [held_back], library.view().entry)
     (root / ".infinimem/plans").mkdir()
     (root / ".infinimem/plans/0001.json").write_text('{"heading": "what ails them"}')  # an earlier version's
     conflicts = root / ".infinimem/conflicts"

@@ -141,7 +141,7 @@ def test_it_says_what_it_is(memory: Memory) -> None:
 
 def watching(memory: Memory) -> set[threading.Thread]:
     """The threads that watch its folder, once they do."""
-    memory.library.fresh.wait(0.01)
+    memory.library.fresh.watcher.wait(0.01)
     for one in threading.enumerate():
         if one.name == "infinimem-watch":
             one.join()

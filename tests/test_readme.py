@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields
 from itertools import chain
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from fake_server import chat, serve
 from infinimem import open_memory
 from infinimem.cli.app import app
 from infinimem.cli.options import COMMANDS
+from infinimem.spec import strategies
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -142,6 +144,35 @@ def test_the_commands_of_a_page_run_as_printed(page: Path, tmp_path: Path) -> No
         assert done.returncode == (124 if serves else 0), (line, done.stderr)
 
 
+def test_two_machines_share_a_memory_in_six_commands(tmp_path: Path) -> None:
+    """As GIT.md prints them, for the words URL and memory; then each has what the other said."""
+    first, second = blocks("Two machines in six commands", "sh", (ROOT / "docs/GIT.md").read_text())
+    assert len((first + second).splitlines()) == 6
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+
+    def run(machine: str, commands: str, where: str = "memory") -> str:
+        home = tmp_path / machine
+        (home / where).mkdir(parents=True, exist_ok=True)
+        env = {"HOME": str(home), "PATH": path, "EMAIL": f"{machine}@example.org"}
+        named = f"set -e\n{commands.replace('URL', str(tmp_path / 'remote.git'))}"
+        shell = ["sh", "-c", named]
+        done = subprocess.run(shell, cwd=home / where, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, (commands, done.stderr)
+        return done.stdout
+
+    run("server", f"git init -q --bare -b main {tmp_path / 'remote.git'}", "")
+    run("laptop", "infinimem init . && git config --global init.defaultBranch main")
+    run("laptop", f"infinimem add 'I live in Rome.' && infinimem consolidate\n{first}")
+    run("desktop", second, "")
+    for machine, said in (("laptop", "I adopted a cat."), ("desktop", "I bought a kayak.")):
+        run(machine, f"infinimem add '{said}' && infinimem consolidate")
+    for machine in ("laptop", "desktop", "laptop"):
+        run(machine, "infinimem sync && infinimem doctor")
+    for machine in ("laptop", "desktop"):
+        told = run(machine, "infinimem search cat; infinimem search kayak; infinimem search Rome")
+        assert all(said in told for said in ("adopted a cat", "a kayak", "in Rome"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_blocks_of_a_page_can_be_read(page: Path) -> None:
     """Python compiles, JSON and TOML load."""
@@ -193,6 +224,19 @@ def test_modules_named_in_the_pages_exist() -> None:
     assert [
         name for name in sorted(named) if not (ROOT / name).exists() and not (PACKAGE / name).exists()
     ] == []
+
+
+def test_every_setting_of_a_strategy_is_in_the_table_with_its_default() -> None:
+    """What a group of infinimem.toml sets is told on the page, and there alone."""
+    page = (ROOT / "docs/STRATEGIES.md").read_text().split("## All settings of the five\n", 1)[1]
+    tables = re.findall(r"^\| `\[([a-z]+)\]` \|.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    assert len(tables) == 5
+    for name, rows in tables:
+        told = re.findall(r"^\| `(\w+)` \| (\S+) \| \S", rows, re.MULTILINE)
+        group = strategies()[name].settings
+        assert group
+        defaults = {field.name: field.default for field in fields(group)}
+        assert told == [(key, "none" if one is None else json.dumps(one)) for key, one in defaults.items()]
 
 
 def test_shared_parts_of_strategies_that_the_page_names_are_there() -> None:

@@ -14,8 +14,7 @@ from infinimem import Memory, Turn, open_memory
 from infinimem.errors import LibraryError
 from infinimem.index.search import searcher
 from infinimem.store.library import Library
-from infinimem.store.lines import ID, SPEAKER
-from infinimem.store.records import held_by
+from infinimem.store.lines import ID, SPEAKER, held_by
 
 TURNS = [Turn(f"Nora keeps lamp {n} on shelf {n}.", session="s1", turn=str(n)) for n in range(8)]
 
@@ -195,12 +194,12 @@ def test_an_older_copy_in_place_of_the_library_while_the_disk_fails(
 def test_what_came_and_went_between_two_looks_leaves_the_index(memory: Memory) -> None:
     root = memory.library.root
     path = root / "topics" / "short.md"
-    assert memory.library.view().lines.highest
+    assert memory.library.view().lines.highest()
     (root / "one.md").write_text("one\n")
     older = memory.library.view()
     path.write_text("said for a moment\n")
     assert Library(root).view().lines.named(ID, "topics/short")  # another process takes it in
-    assert older.lines.highest
+    assert older.lines.highest()
     path.unlink()
     (root / "two.md").write_text("two\n")
     assert memory.library.view().lines.named(ID, "topics/short") == ()
@@ -218,9 +217,9 @@ def test_what_a_forget_deleted_is_not_held_open(memory: Memory) -> None:
     others = held("(deleted)")  # of libraries that nobody asks any more
     for turn in TURNS[4:]:
         view = memory.library.view()
-        assert view.lines.highest and memory.tools.search("lamp")["hits"]
+        assert view.lines.highest() and memory.tools.search("lamp")["hits"]
         memory.forget([place.seq for place in view.entries("evidence")][-1:])
         memory.observe([turn])
-        assert memory.tools.search("lamp")["hits"] and view.lines.highest
+        assert memory.tools.search("lamp")["hits"] and view.lines.highest()
         del view
         assert held("index.db") and held("(deleted)") <= others

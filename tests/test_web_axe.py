@@ -13,7 +13,7 @@ from web_browser import browser as browser
 
 from infinimem import open_memory
 from infinimem.model import Move, Reason, Withheld
-from infinimem.store import withheld
+from infinimem.store.receipts import keep_withheld
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
 LOOKS = ((1280, "light"), (400, "dark"))
@@ -58,7 +58,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (root / "notes/garden.md").write_text(NOTE)
     memory = open_memory(root, model="offline")
     held = Withheld(Move(53, "topics/pepper", "", "superseded", 54), Reason("PROTECTED"))
-    withheld.keep(memory.library.files, 5, [held], memory.view.entry)
+    keep_withheld(memory.library.files, 5, [held], memory.view.entry)
     with served(root) as found:
         yield found
 

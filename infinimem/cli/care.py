@@ -88,7 +88,7 @@ def sync(options: Options, remote: str | None, dry_run: bool) -> None:
 
     In a folder that is shared by other means it merges what those left, such as conflict copies.
     """
-    from infinimem.operations.git import sync as synced
+    from infinimem.operations.sync import sync as synced
 
     out = options.out
     with out.progress("Syncing"):
@@ -114,7 +114,7 @@ def git_setup(options: Options, yes: bool) -> None:
 
     Shows what it would write into .gitattributes and .git/config, and asks; in a pipe it only shows.
     """
-    from infinimem.operations.git import set_up, set_up_rows
+    from infinimem.operations.sync import set_up, set_up_rows
 
     out, rows = options.out, set_up_rows()
     if not out.as_json:
@@ -122,6 +122,7 @@ def git_setup(options: Options, yes: bool) -> None:
     agreed = yes or out.confirms("Write it?")
     if agreed:
         set_up(options.place().path)
+        options.reading().library.adopt_edits()  # from here on an edit is one
     out.result({"rows": rows, "written": agreed})
     out.say("written; commit .gitattributes" if agreed else "not written; add --yes to write it")
 
@@ -135,7 +136,7 @@ def merge_file(options: Options, base: Path, ours: Path, theirs: Path, name: str
     """The result is written to OURS. PATH is where the file lies in the library; it is taken from the header
     where it is not given.
     """
-    from infinimem.operations.git import merge_versions
+    from infinimem.operations.sync import merge_versions
 
     merge_versions(name, base, ours, theirs)
 

@@ -20,8 +20,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Entry, Located, Retrieved
 from infinimem.spec import folders
-from infinimem.store.lines import common_time, names_of, said_in
-from infinimem.store.records import turns_behind
+from infinimem.store.lines import common_time, names_of, said_in, turns_behind
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View, unsigned_source
 from infinimem.terms import MONTHS, Analyzer, analyzer

@@ -17,9 +17,9 @@ from urllib.parse import unquote
 from infinimem.errors import DocumentNotFound, LibraryError, LockTimeout
 from infinimem.grounding.sentences import day_of, is_outdated
 from infinimem.markdown.document import Document, fences
-from infinimem.markdown.header import flow, quote
+from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import BUFFERS, Finding, Level, Located, Receipt
+from infinimem.model import BUFFERS, Finding, Level, Located
 from infinimem.operations.git import uncommitted
 from infinimem.operations.provenance import at, recorded, successor
 from infinimem.operations.review import CODES, awaiting
@@ -30,9 +30,9 @@ from infinimem.store.commit import CONFLICTS, FOLDER
 from infinimem.store.external_edits import ExternalEdits, find_edits, position
 from infinimem.store.files import digest
 from infinimem.store.library import Library
-from infinimem.store.lines import aliases_of, fold
+from infinimem.store.lines import fold
 from infinimem.store.merging import conflicts, original
-from infinimem.store.receipts import parse_receipt
+from infinimem.store.plans import also_called, former_name, headed
 from infinimem.store.sequence import MARK
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View
@@ -121,10 +121,6 @@ class Inspection:
         return all(map(self.view.is_note, self.unreadable))
 
     @cached_property
-    def receipts(self) -> tuple[Receipt, ...]:
-        return tuple(sorted(map(parse_receipt, self.own(JOURNAL)), key=lambda one: (one.number, one.id)))
-
-    @cached_property
     def external(self) -> ExternalEdits:
         """What people and merges did since; nothing where not every document can be read."""
         return find_edits(self.view, self.library.seen_lines()) if self.complete else ExternalEdits()
@@ -136,9 +132,9 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
     for same in inspection.view.lines.clashes():
         what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
         yield Finding("error", what, same[0])
-    left = {*conflicts(inspection.view, inspection.documents)} if inspection.view.initialised else set()
+    left = {*conflicts(inspection.view)} if inspection.view.initialised else set()
     for doc_id in left:
-        name = original(inspection.documents[doc_id], inspection.view)
+        name = original(doc_id, inspection.view)
         what = f"a second version of {name}, which another program left"
         what = what if name != doc_id else "both versions of it, which a merge left"
         yield Finding("error", what, doc_id, MERGED)
@@ -152,8 +148,8 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
             nul = nul or number * ("\x00" in line)
             undecoded = undecoded or number * bool(not line.isascii() and _UNDECODED.search(line))
             if line.startswith(_CONFLICT):
-                what = f"a git conflict marker ({line[:7]}); keep what you want, delete the markers"
-                yield Finding(level, what, f"{document.id}:{number}")
+                advice = "" if document.id in left else "; keep what you want, delete the markers"
+                yield Finding(level, f"a git conflict marker ({line[:7]}){advice}", f"{document.id}:{number}")
         if nul:
             yield Finding("note", "contains NUL characters; save it as UTF-8 text", f"{document.id}:{nul}")
         if undecoded:
@@ -179,16 +175,11 @@ def mended(document: Document, view: View) -> Document | None:
         document.id in BUFFERS or document.id.startswith((TOPICS, ARCHIVE, *folders().records))
     ):
         return None
-    changes: dict[str, str | None] = {"id": quote(document.id)}
-    if document.id.startswith(TOPICS) and named.startswith(TOPICS) and named not in view:
-        names = dict.fromkeys([*aliases_of(document), named.rsplit("/", 1)[-1]])
-        changes["aliases"] = flow(list(names))
-    try:
-        new = document.with_header(changes)
-    except ValueError:
-        return None
+    new = headed(document, {"id": quote(document.id)})
+    if document.id.startswith(TOPICS) and (former := former_name(document, view)):
+        new = also_called(new, [former])
     lost = Counter(document.lines) - Counter(new.lines)
-    return new if all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
+    return new if lost and all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
 
 
 def links(inspection: Inspection) -> Iterator[Finding]:
@@ -286,7 +277,7 @@ def _seqs(inspection: Inspection, edits: ExternalEdits) -> Iterator[Finding]:
 
 def _origins(inspection: Inspection) -> Iterator[Finding]:
     drawn = inspection.view.drawn or frozenset()
-    rows = (row for receipt in inspection.receipts for row in receipt.rows)
+    rows = (row for receipt in recorded(inspection.view).receipts for row in receipt.rows)
     deleted = {row.seq for row in rows if row.why.startswith(("deleted", "removed"))}  # by a person
     for place in inspection.entries(ARCHIVE, *BUFFERS, TOPICS):
         missing = {seq for seq in place.entry.origin if seq not in inspection.places} - deleted
@@ -331,16 +322,16 @@ def receipts(inspection: Inspection) -> Iterator[Finding]:
     A line missing from a file that is as the program left it (its sha256) is an error; once a person changed
     the file, what they took out is theirs to take out: a note.
     """
-    by_label: dict[str, list[str]] = defaultdict(list)
-    for receipt in inspection.receipts:
+    if not inspection.complete:
+        return
+    records, by_label = recorded(inspection.view), defaultdict[str, list[str]](list)
+    for receipt in records.receipts:
         by_label[f"{receipt.number}{receipt.suffix[:7]}"].append(receipt.id)
     for label, same in by_label.items():
         if len(same) > 1 and label != "0":
             yield Finding("note", f"several receipts are called {label}: {', '.join(same)}", same[1])
-    if not inspection.complete:
-        return
     last: dict[int, tuple[str, str]] = {}
-    for receipt in inspection.receipts:
+    for receipt in records.receipts:
         last.update((row.seq, (row.now, receipt.id)) for row in receipt.rows)
     in_notes = {place.seq for document in inspection.documents.values() for place in document.entries}
     missing: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -357,12 +348,7 @@ def receipts(inspection: Inspection) -> Iterator[Finding]:
 
 def _is_ours(inspection: Inspection, doc_id: str, receipt_id: str) -> bool:
     """Tell whether only the program changed a file since a receipt that names it."""
-    steps = [  # receipt, checksum before, checksum after
-        (receipt.id, before, after)
-        for receipt in inspection.receipts
-        for name, before, after in receipt.files
-        if name == doc_id
-    ]
+    steps = recorded(inspection.view).changes(doc_id)
     since = next((n for n, (named, *_) in enumerate(steps) if named == receipt_id), len(steps))
     steps = steps[since:]
     if not steps or any(one[2] != then[1] for one, then in pairwise(steps)):
@@ -417,12 +403,9 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
         yield Finding("error", "a transaction did not finish", f"{FOLDER}/{path.name}", FINISHED)
     for path in _entries(root / CONFLICTS):
         yield Finding("note", _SAVED, f"{CONFLICTS}/{path.name}")
-    # A clone has no mark, and needs none before it gives a number.
-    if (
-        os.path.lexists(root / MARK)
-        and not (inspection.library.files.read(MARK) or b"")[:1].isdigit()
-        and inspection.places
-    ):
+    # A clone has none, a copy another's: they need none before they give a number.
+    mark = inspection.library.files.read(MARK)
+    if mark is not None and not mark[:1].isdigit() and inspection.places:
         yield Finding("note", "the high-water mark of seqs is lost", MARK, REBUILT)
 
 

@@ -117,7 +117,7 @@ def repair(library: Library) -> list[Finding]:
         with library.locked() as view:  # which also finishes what a crash left
             library.allocate(0, view)
     if checks.MERGED in fixes:
-        library.mend(library.view().ids("all"))
+        library.mend()
     if checks.RENAMED in fixes:
         with library.locked() as view:
             done = Rendered()

@@ -12,6 +12,7 @@ user's own configuration names, never the repository's. Source: git's documentat
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -19,33 +20,25 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from infinimem.errors import LibraryError
 from infinimem.log import log
-from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import BUFFERS, Receipt
-from infinimem.operations.forget.redaction import without_records
+from infinimem.model import Entry, Receipt
 from infinimem.spec import folders
 from infinimem.store.commit import LATEST
 from infinimem.store.files import Files
 from infinimem.store.library import Library
 from infinimem.store.lines import block_of
-from infinimem.store.merging import merged
-from infinimem.store.plans import Rendered
 from infinimem.store.receipts import parse_receipt, receipt_ids
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.view import View
-
-Faulty = Callable[[], Collection[str]]
-"""Gives the records of which `doctor` finds errors."""
 
 PATH = ".infinimem/git"
 LENGTH = 30_000
@@ -80,11 +73,6 @@ MARKS = "git merge-file --quiet --diff3 %A %O %B"
 """What takes that of merge drivers, ours too: what is left for us is merged faster in one process."""
 _NETWORK = {"GIT_ALLOW_PROTOCOL": "file:http:https:ssh"}
 """Ways to another repository; a repository's own configuration may name others, which are programs."""
-ATTRIBUTES, DRIVER = ".gitattributes", "infinimem merge-file %O %A %B %P"
-EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""git's name of a tree without files."""
-SYNC_TIMEOUT = 600.0
-"""Seconds for all that git does in one `sync`."""
 OURS = "merge.infinimem.driver"
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -134,10 +122,10 @@ def keep(library: Library, unless_known: bool = False) -> None:
         newest = receipt_ids(view)[-1:]
         if unless_known and note.get("newest", []) == newest:
             return
-        _commit(files, view, library.clock())
+        commit(files, view, library.clock())
         reason, known = "", newest
     except (GitUnusable, LibraryError, OSError) as error:
-        reason = _advice(error)
+        reason = advice(error)
     if reason and reason != note.get("said"):
         log.warning("git = true: %s", reason)
     with suppress(LibraryError):
@@ -145,7 +133,7 @@ def keep(library: Library, unless_known: bool = False) -> None:
         files.rename(f"{PATH}.new", PATH)
 
 
-def _commit(files: Files, view: View, now: datetime) -> None:
+def commit(files: Files, view: View, now: datetime) -> None:
     repository = Repository(files.root)
     if obstacle := repository.obstacle():
         raise GitUnusable(obstacle)
@@ -171,7 +159,7 @@ def uncommitted(files: Files, view: View) -> Uncommitted:
         why = (repository.obstacle() or str(_read_note(files).get("said", ""))) if receipts else ""
         return Uncommitted(receipts, _fault(changed, view) or why)
     except (GitUnusable, OSError) as error:
-        return Uncommitted(tuple(receipt_ids(view) * isinstance(error, NoRepository)), _advice(error))
+        return Uncommitted(tuple(receipt_ids(view) * isinstance(error, NoRepository)), advice(error))
 
 
 def _fault(changed: Changed, view: View) -> str:
@@ -181,7 +169,7 @@ def _fault(changed: Changed, view: View) -> str:
     return IGNORED if newest and {"", JOURNAL, *newest}.intersection(changed.left_out) else ""
 
 
-def _advice(error: Exception) -> str:
+def advice(error: Exception) -> str:
     if isinstance(error, NoRepository):
         return f"{error}; to begin one, run: git init"
     return f"{error}; the commit is made with the next receipt"
@@ -247,110 +235,21 @@ def _subject(receipt: Receipt) -> str:
     return f"{receipt.op[:30]}: {number} {what}{'s' * (number != 1)}"
 
 
-class Synced(NamedTuple):
-    """What came from another machine and what went there, lines by seq; the remote, "" without a repository;
-    receipts of what was mended here; files of a person's that both sides changed, for them to settle."""
-
-    came: Mapping[int, str] = MappingProxyType({})
-    went: Mapping[int, str] = MappingProxyType({})
-    where: str = ""
-    receipts: tuple[str, ...] = ()
-    unsettled: tuple[str, ...] = ()
-
-
-def sync(library: Library, faulty: Faulty, remote: str = "", dry_run: bool = False) -> Synced:
-    """Fetch, merge and push, and mend what a merge leaves; in a folder without git only mend. A dry run tells
-    what would come and go. LibraryError where git refuses: what was merged until then stays."""
-    library.demand_initialised()
-    done: list[str] = []
-    try:
-        repository = Repository(library.files.root, SYNC_TIMEOUT)
-        where, branch = repository.upstream(remote)
-        left = () if dry_run else _settled(library, repository, done, faulty)
-        theirs = "" if left else repository.fetch(where, branch)
-        base = repository.said("merge-base", "HEAD", theirs) if theirs else EMPTY
-        came, went = repository.written(base, theirs) if theirs else {}, repository.written(base)
-        if not dry_run and theirs and repository.said("rev-list", "-1", f"HEAD..{theirs}"):
-            with library.locked():
-                repository.merge(theirs)
-            left = _settled(library, repository, done, faulty)
-        if not (dry_run or left):
-            repository.push(where, branch)
-    except NoRepository:
-        return Synced(receipts=() if dry_run else tuple(mend(library, faulty)))
-    except GitUnusable as error:
-        raise LibraryError(f"{error}; nothing is lost, and sync goes on from here") from None
-    return Synced(came, went, where, tuple(done), left)
-
-
-def mend(library: Library, faulty: Faulty) -> list[str]:
-    """Merge what other programs left of two versions, and take in the rest; return ids of the receipts."""
-    receipts = (library.mend(library.view().ids("all")), library.adopt_edits(), drop(library, faulty()))
-    return list(dict.fromkeys(receipt.id for receipt in receipts if receipt))
-
-
-def drop(library: Library, faulty: Collection[str]) -> Receipt | None:
-    """Delete records that do not hold together, with all others of their turns: the next call tells those."""
-    if not faulty:
-        return None
-    with library.locked() as view:
-        records = without_records(view, (), lambda document: document.id in faulty)
-        return library.commit(Rendered({**records}), view, library.of_people("merge"), (), {})
-
-
-def set_up_rows() -> list[tuple[str, str]]:
-    """Return what `set_up` writes: files, and lines of them."""
-    tops = (folder for folder in folders().owned if folder.count("/") == 1)
-    paths = (*(f"/{name}.md" for name in BUFFERS), *(f"/{folder}**" for folder in tops))
-    return [
-        *((ATTRIBUTES, f"{path} merge=infinimem") for path in paths),
-        (".git/config", f"{OURS} = {DRIVER}"),
-        (".git/config", "merge.renames = false"),
-    ]
-
-
-def set_up(root: Path) -> None:
-    """Have git call the merge driver for the program's own files, in this clone."""
-    files, lines = Files(root), [line for name, line in set_up_rows() if name == ATTRIBUTES]
-    try:
-        for name, value in ((OURS, DRIVER), ("merge.renames", "false")):
-            Repository(root)._run("config", name, value)
-    except GitUnusable as error:
-        raise LibraryError(_advice(error)) from None
-    had = (files.read(ATTRIBUTES) or b"").decode("utf-8", "surrogateescape").splitlines()
-    text = "".join(f"{line}\n" for line in dict.fromkeys([*had, *lines]))
-    files.replace(ATTRIBUTES, text.encode("utf-8", "surrogateescape"))
-
-
-def merge_versions(name: str | None, base: Path, ours: Path, theirs: Path) -> None:
-    """Merge two versions of a file, which git has as files of their own, into that of `ours`."""
-    was, mine, yours = (path.read_bytes() for path in (base, ours, theirs))
-    named = (Document.parse("", data).header.values.get("id", "") for data in (mine, yours))
-    doc_id = (name or max(map(str, named))).removesuffix(".md")
-    start = max(doc_id.find(one) for one in (*BUFFERS, *folders().owned))  # of a library below the top
-    ours.write_bytes(merged(doc_id[max(start, 0) :], was, mine, yours))
-
-
-def _settled(library: Library, repository: Repository, done: list[str], faulty: Faulty) -> tuple[str, ...]:
-    """Mend what git left of two sides, and commit; return files that are for a person to settle. Ids of the
-    receipts are added to `done`."""
-    done += mend(library, faulty)
-    if repository.is_merging:
-        marked = {f"{doc_id}.md" for doc_id in library.view().lines.suspects}
-        repository.end_merge((*(f"{name}.md" for name in BUFFERS), *folders().owned), marked)
-        if left := repository.conflicting():
-            return left
-    with library.locked() as view:
-        _commit(library.files, view, library.clock())
-    return ()
-
-
 class GitUnusable(Exception):
     """Nothing can be committed now; one line says why."""
 
 
 class NoRepository(GitUnusable):
     """There is no repository around the folder."""
+
+
+class Versions(NamedTuple):
+    """A file that git stopped at: base, b"" where there is none, and both sides."""
+
+    path: str
+    base: bytes
+    ours: bytes
+    theirs: bytes
 
 
 @dataclass(frozen=True)
@@ -452,10 +351,6 @@ class Repository:
         missing = [pair for pair in IDENTITY.items() if pair[0] not in configured]
         return [part for pair in missing for part in ("-c", "=".join(pair))]
 
-    @property
-    def is_merging(self) -> bool:
-        return os.path.lexists(f"{self._git}/MERGE_HEAD")
-
     def upstream(self, remote: str) -> tuple[str, str]:
         """Return the remote, and the branch of the same name there as is checked out here."""
         branch = self.said("symbolic-ref", "--short", "HEAD")
@@ -479,14 +374,24 @@ class Repository:
         self._run("push", *quiet, "--", remote, f"HEAD:refs/heads/{branch}", env=_NETWORK)
 
     def written(self, *versions: str) -> dict[int, str]:
-        """Return the signed lines that one version has and an earlier one has not, by seq."""
+        """Return what one version has and an earlier one has not, or says otherwise, or has no more, by seq;
+        of a turn and a fact that was drawn from it the fact."""
+        lines = [path for path in _ours() if f"{path}/" != JOURNAL]
         plain = ("--unified=0", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
-        diff = self._run("diff", *plain, *versions, "--", *_ours()).decode("utf-8", "replace")
-        sides: dict[str, dict[int, str]] = {"-": {}, "+": {}}
+        diff = self._run("diff", *plain, *versions, "--", *lines).decode("utf-8", "replace")
+        sides: dict[str, dict[int, Entry]] = {"-": {}, "+": {}}
         for line in diff.split("\n"):
             if line[1:].startswith("- <") and (entry := parse_entry(line[1:])):
-                sides.get(line[0], {})[entry.seq] = entry.text
-        return {seq: text for seq, text in sorted(sides["+"].items()) if seq not in sides["-"]}
+                sides.get(line[0], {})[entry.seq] = entry
+        had = {(seq, entry.text) for seq, entry in sides["-"].items()}
+        had.update((seq, "") for entry in sides["+"].values() for seq in entry.origin)
+        new = {seq: entry.text for seq, entry in sides["+"].items() if (seq, "") not in had}
+        gone = {seq: f"(gone) {one.text}" for seq, one in sides["-"].items() if seq not in sides["+"]}
+        return {seq: text for seq, text in sorted((gone | new).items()) if (seq, text) not in had}
+
+    def set(self, name: str, value: str) -> None:
+        """Write a setting into this clone's configuration."""
+        self._run("config", name, value)
 
     def merge(self, commit: str) -> None:
         """Merge a commit; where git cannot, both sides are left in the files."""
@@ -499,15 +404,44 @@ class Repository:
             if not self.conflicting():
                 raise
 
-    def end_merge(self, ours: tuple[str, ...], but: Collection[str]) -> None:
-        """Take in files of ours that wait to be merged, but those, and commit the merge if no other waits."""
+    def base(self, commit: str) -> str:
+        """Return the last commit that is behind HEAD and another one."""
+        try:
+            return self.said("merge-base", "HEAD", commit)
+        except GitUnusable:
+            raise GitUnusable(
+                "the other side is a memory of its own, begun apart from this one: clone that one, and say or"
+                " import there what this one has"
+            ) from None
+
+    def versions(self, ours: tuple[str, ...]) -> Iterator[Versions]:
+        """Give files of the folder that wait to be merged, but for those that one side deleted."""
+        waiting = (path for path in self.conflicting() if path.startswith(self._prefix))
+        paths = [path for path in waiting if path.removeprefix(self._prefix).startswith(ours)]
+        asked = "".join(f":{stage}:{path}\n" for path in paths for stage in (1, 2, 3))
+        out = io.BytesIO(self._run("cat-file", "--batch", given=os.fsencode(asked)) if paths else b"")
+        for path in paths:
+            sides: list[bytes | None] = []
+            for _ in range(3):
+                size = out.readline().split()[-1]
+                sides.append(out.read(int(size) + 1)[:-1] if size.isdigit() else None)
+            base, mine, yours = sides
+            if mine is not None and yours is not None:
+                yield Versions(path.removeprefix(self._prefix), base or b"", mine, yours)
+
+    def end_merge(self, ours: tuple[str, ...], but: Collection[str]) -> tuple[str, ...]:
+        """Take in files of ours that wait to be merged, but those, and commit the merge, if one is under way;
+        return files for which it has to wait."""
+        if not os.path.lexists(f"{self._git}/MERGE_HEAD"):
+            return ()
         waiting = (path for path in self.conflicting() if path.startswith(self._prefix))
         names = [path.removeprefix(self._prefix) for path in waiting]
         mended = b"\0".join(os.fsencode(name) for name in names if name.startswith(ours) and name not in but)
         if mended:
             self._run("add", "--all", *_FROM_STDIN, given=mended)
-        if not self.conflicting():
+        if not (left := self.conflicting()):
             self._run(*self._identity(), "commit", "--quiet", "--no-verify", "--no-edit", "--no-status")
+        return left
 
     def conflicting(self) -> tuple[str, ...]:
         """Return all files of the repository that wait to be merged."""
@@ -575,6 +509,6 @@ class Repository:
             fatal = next((line for line in lines if line.startswith("fatal: ")), lines[0])[:200]
             if "not a git repository" in fatal:
                 raise NoRepository(f"there is no git repository around {self.folder}")
-            off = f" (off, as .git/config names it: {min(self._off)})" if self._off else ""
+            off = next((f" (off, as .git/config names it: {name})" for name in self._off if name != OURS), "")
             raise GitUnusable(f"git failed: {fatal.removeprefix('fatal: ') or command[0]}{off}")
         return out

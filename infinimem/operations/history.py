@@ -1,7 +1,7 @@
 """The story of a line, and of each line of a document who or what put it there.
 
 Pure, over a snapshot and its receipts. Lines that receipts wrote themselves (headings, headers) are told from
-those that a person typed by the way back that the receipts keep (store/line_map.py).
+those that a person typed by the way back that the receipts keep (store/receipts.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from infinimem.store.state import SeenLine
 from infinimem.store.view import View
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]
-BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]
 _HEIRS = {"superseded by": "supersedes", "duplicate of": "says the same as", "rewritten as": "rewrites"}
 
 
@@ -159,7 +158,7 @@ class Blamed:
 
     line: int
     text: str
-    kind: BlamedKind
+    kind: Literal["said", "entry", "quoted", "derived", "person", "blank"]
     seq: int | None = None
     receipt: str = ""
     time: str = ""

@@ -11,20 +11,17 @@ less to tell. history.py tells it as the story of a line, and line by line of a 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 
-from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.model import BUFFERS, Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import folders
-from infinimem.store.index import PORTION, Index
-from infinimem.store.lines import STEM, Lines, fold
+from infinimem.store.index import PORTION
+from infinimem.store.lines import STEM, Lines, evidence_of, fold, sources_of, stem, turns_behind
 from infinimem.store.receipts import number_of, parse_receipt, quoted, receipt_ids, reverse_diffs
-from infinimem.store.records import evidence_of, sources_of, stem, turns_behind
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.view import View
 
@@ -40,7 +37,6 @@ _ROW = "row"  # a receipt has a row for seq, which `line` superseded (0: none di
 _QUOTED = "quoted"  # a receipt quotes `line`, which was drawn from seq
 _DRAWN = "drawn"  # `line` was drawn from seq
 _SUPERSEDED = "superseded"  # `line`, of the archive, was superseded by seq
-_ARCHIVED = "archived"  # of seq the archive does not say that another line stands for it
 _DESCRIBED = "described"  # the summary of a topic describes seq
 _HELD = "held"  # a record names the turn seq as its evidence
 
@@ -112,11 +108,7 @@ class Lineage:
 
     @cached_property
     def _rows(self) -> Lines:
-        try:
-            return _taken_in(self.view, self.view.index)
-        except sqlite3.Error as error:
-            log.warning("where lines come from cannot be noted (%s); it is read anew", error)
-            return _taken_in(self.view, Index(None, self.view.spec.name))
+        return self.view.index.attempt(self.view, lambda: _taken_in(self.view))
 
     @cached_property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -244,15 +236,10 @@ class Lineage:
         return tuple(sorted(stale, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
 
     def _heirs_of_archived(self) -> dict[int, int]:
-        """Return superseded lines of the archive, and by which. What its headings do not say, receipts do."""
+        """Return superseded lines of the archive, and by which."""
         query = f"select line, seq from trace t {_JOINED} where kind = ? order by d.name, start"
-        heirs = dict(self._rows.all(query, _SUPERSEDED))
-        known = "exists (select 1 from trace r where r.kind = ? and r.seq = t.seq and r.line)"
-        for seq in self._rows.seqs(f"select seq from trace t where kind = ? and {known}", _ARCHIVED, _ROW):
-            steps = self.steps(seq)
-            if steps and (heir := replaced_by([steps[-1].row.why])):
-                heirs[seq] = heir
-        return {seq: heir for seq, heir in heirs.items() if self.view.entry(heir)}
+        rows = self._rows.all(query, _SUPERSEDED)
+        return {seq: heir for seq, heir in rows if self.view.entry(heir)}
 
     def _dependents(self, seq: int) -> Mapping[str, int | None]:
         """Return by place the live entries that come from a line, and the summaries that describe it."""
@@ -295,9 +282,9 @@ def _recorded(view: View, known: Lineage | None, changed: Collection[str] | None
     return Lineage(view.bare(), {name: told for name, told in read.items() if name not in (changed or ())})
 
 
-def _taken_in(view: View, index: Index) -> Lines:
+def _taken_in(view: View) -> Lines:
     """Take in documents that changed; return what a view may ask from now on."""
-    lines = index.lines(view)
+    lines = view.index.lines(view)
     query = "select id, name, mtime, size, inode from document where not traced order by name"
     due = lines.all(query) if view.initialised else []
     for start in range(0, len(due), PORTION):
@@ -315,13 +302,13 @@ def _taken_in(view: View, index: Index) -> Lines:
             traces += ((numbers[document.id], *row) for row in told)
             mentions += ((numbers[document.id], *row) for row in named)
         rows = [(number,) for number in numbers.values()]
-        with index.writing() as db:
+        with view.index.writing() as db:
             for table in ("trace", "mention"):
                 db.executemany(f"delete from {table} where doc = ?", rows)
             db.executemany("insert into trace(doc, kind, seq, line, start) values(?, ?, ?, ?, ?)", traces)
             db.executemany("insert into mention(doc, key, before, after) values(?, ?, ?, ?)", mentions)
             db.executemany("update document set traced = 1 where id = ?", rows)
-    return index.lines(view) if due else lines
+    return view.index.lines(view) if due else lines
 
 
 def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
@@ -357,11 +344,8 @@ def _standing(document: Document) -> Iterator[_Trace]:
         yield from ((_DESCRIBED, seq, 0, 0) for seq in set(described(document)))
     for place in document.entries:
         yield from ((_DRAWN, seq, place.seq, place.start_line) for seq in place.entry.origin)
-        if document.id.startswith(ARCHIVE):
-            if heir := replaced_by(place.headings):
-                yield _SUPERSEDED, heir, place.seq, place.start_line
-            elif not Lineage.replaced(place):
-                yield _ARCHIVED, place.seq, 0, place.start_line
+        if document.id.startswith(ARCHIVE) and (heir := replaced_by(place.headings)):
+            yield _SUPERSEDED, heir, place.seq, place.start_line
 
 
 def _key(*words: str) -> int:

@@ -19,11 +19,11 @@ from infinimem.errors import LibraryError, UsageError
 from infinimem.grounding.sentences import is_repetition
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import CURRENT, INBOX, Located, Move, Plan, Receipt
-from infinimem.store import spec, withheld
+from infinimem.store import spec
 from infinimem.store.library import Library
 from infinimem.store.plans import REVIEW, home_of
+from infinimem.store.receipts import drop_withheld, mark
 from infinimem.store.view import Rejected, View, archive_of
-from infinimem.store.withheld import mark
 
 CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
 """Why an archiving was withheld, by the law's reason code."""
@@ -216,4 +216,4 @@ def _carried_out(library: Library, view: View, moves: tuple[Move, ...]) -> Itera
 
 def drop(library: Library, rows: Sequence[ReviewItem]) -> None:
     with library.locked():
-        withheld.drop(library.files, {(int(row.item), row.seq) for row in rows if row.item.isdigit()})
+        drop_withheld(library.files, {(int(row.item), row.seq) for row in rows if row.item.isdigit()})

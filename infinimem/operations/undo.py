@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from infinimem.errors import LibraryError, UsageError
-from infinimem.law import Line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs, parse_entry, tombstone
 from infinimem.model import Receipt, ReceiptRow
@@ -23,20 +22,24 @@ from infinimem.spec import folders, strategies
 from infinimem.store.external_edits import ExternalEdits, adopt, differences, find_edits, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
-from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
+from infinimem.store.lines import held_by, link_to, sources_of, stem
 from infinimem.store.plans import Rendered, described, is_emptied
 from infinimem.store.receipts import (
     DOUBLED,
     FORGET,
     RENAME,
     UNDONE,
+    Reverse,
     forgotten,
+    from_line_map,
+    line_map,
     named,
     quoted,
+    reading,
     receipts_of,
     reverse_diffs,
+    reverted,
 )
-from infinimem.store.records import held_by, link_to, sources_of, stem
 from infinimem.store.spec import EVIDENCE, TOPICS
 from infinimem.store.view import View, is_hidden
 
@@ -273,17 +276,14 @@ def _record_before(
 
 def _set_rows(done: Rendered, view: View, receipt: Receipt, own: Iterable[ReceiptRow]) -> None:
     """Set the rows, and for the law what the receipt wrote; LibraryError if anything else came or went."""
-    before = _lines(view.document(doc_id) for doc_id in done.documents if doc_id in view)
-    after = _lines(filter(None, done.documents.values()))
-    done.removed += sorted((before - after).elements())
-    done.added += sorted((after - before).elements())
+    done.permit(view)
     written = {row.seq for row in receipt.rows if row.why.startswith(_WRITTEN)}
     written |= {int(row.why.split()[-1]) for row in receipt.rows if row.why.startswith("renumbered from ")}
     if strange := sorted({seq for seq, _ in (*done.removed, *done.added)} - written):
         raise LibraryError(
             f"{receipt.id} cannot be undone: line {strange[0]} was added or removed by hand since"
         )
-    standing = {seq for seq, _ in after}
+    standing = {place.seq for one in done.documents.values() if one for place in one.entries}
     left = {seq for seq, _ in done.removed} - standing
     for row in own:
         if row.seq in left:
@@ -291,7 +291,3 @@ def _set_rows(done: Rendered, view: View, receipt: Receipt, own: Iterable[Receip
         elif row.seq in standing or view.entry(row.seq) is not None:
             was = row.was if row.why == DOUBLED else row.now  # it stands in both again
             done.rows.append(ReceiptRow(row.seq, was, row.was, UNDONE))
-
-
-def _lines(documents: Iterable[Document]) -> Counter[Line]:
-    return Counter((place.seq, place.entry.line) for one in documents for place in one.entries)

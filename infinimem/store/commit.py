@@ -200,10 +200,6 @@ def _stage(files: Files, changes: Sequence[FileChange], steps: Sequence[FileStep
             files.stage(step.slot, change.new, mode_of=change.path)
 
 
-def unfinished(files: Files) -> bool:
-    return bool(files.names(FOLDER))
-
-
 def recover(files: Files) -> None:
     """Finish or drop what a crash left behind. Idempotent; the caller holds the lock."""
     for name in files.names(FOLDER):
@@ -288,7 +284,8 @@ def _amended(
     planned = files.read(step.slot, MAX_OWNED)
     if planned is None or digest(planned) != step.new:
         return step
-    data = amend(planned, held, notes, {s.path.removesuffix(".md"): _now(files, s.path) for s in steps})
+    there = {one.path.removesuffix(".md"): _now(files, one.path) for one in steps}
+    data = amend(document(step.path, planned), held, notes, there)
     slot = f"{step.slot}.{digest(data)[:NAMED]}"
     files.stage(slot, data)
     return replace(step, new=digest(data), slot=slot)
@@ -326,10 +323,6 @@ def _discard(files: Files, folder: str) -> None:
 def clear_displaced(files: Files) -> None:
     for name in files.names(DISPLACED):
         _discard(files, f"{DISPLACED}/{name}")
-
-
-def displaced(files: Files) -> bool:
-    return bool(files.names(DISPLACED))
 
 
 def recheck(files: Files, now: float, newest: int | None = None) -> None:
@@ -391,7 +384,9 @@ class Installation:
         stands in the path too, nobody knows which is newer: this is set aside.
         """
         step = self._step
-        slots = {slot: self._staged_in(slot) for slot in self._files.beside(step.slot)}
+        folder, _, name = step.slot.rpartition("/")
+        beside = (f"{folder}/{one}" for one in self._files.names(folder, name))
+        slots = {slot: self._staged_in(slot) for slot in beside}
         named = (part for slot in slots for part in slot.removeprefix(step.slot).split("."))
         ours = (step.old, step.new, *(part for part in named if len(part) == NAMED))
         for slot, staged in slots.items():

@@ -164,7 +164,13 @@ def exchange(one: At, other: At) -> None:
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
-        _copy(other, aside)
+        import shutil
+
+        with (
+            os.fdopen(_open(other, os.O_RDONLY), "rb") as source,
+            os.fdopen(_open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as copied,
+        ):
+            shutil.copyfileobj(source, copied)
     _replace(one, other)
     _replace(aside, one)
 
@@ -214,16 +220,6 @@ def _open(at: At, flags: int) -> int:
 def _link(old: At, new: At) -> None:
     folders = {"src_dir_fd": old.folder.descriptor, "dst_dir_fd": new.folder.descriptor}
     os.link(old.name, new.name, **folders, follow_symlinks=False)
-
-
-def _copy(old: At, new: At) -> None:
-    import shutil
-
-    with (
-        os.fdopen(_open(old, os.O_RDONLY), "rb") as source,
-        os.fdopen(_open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as copied,
-    ):
-        shutil.copyfileobj(source, copied)
 
 
 def _rename(old: At, new: At, linux: int, mac: int) -> bool:

@@ -37,6 +37,7 @@ _ROLES: Mapping[str, Source] = {
 _TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\Z", re.ASCII
 )
+_FIELDS = ("speaker", "turn", "key", "cwd", "branch", "note")
 SESSION_LENGTH = 1000
 """Characters; a session's name stands in the header of its file, which is bounded."""
 PARTICIPANTS_LENGTH = 4000
@@ -115,16 +116,9 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[E
     open_parts: dict[str, EvidencePart] = {}
     for seq, turn in enumerate(turns, first_seq):
         source = _ROLES[turn.role.casefold()]
-        marked: dict[str, Any] = {
-            "speaker": turn.speaker,
-            "turn": turn.turn,
-            "key": turn.key,
-            "cwd": turn.cwd,
-            "branch": turn.branch,
-            "note": turn.note,
-            "role": None if source != "tool" or turn.role == "tool" else turn.role,
-            "observed": None if turn.time else now,
-        }
+        marked: dict[str, Any] = {name: getattr(turn, name) for name in _FIELDS}
+        marked["role"] = None if source != "tool" or turn.role == "tool" else turn.role
+        marked["observed"] = None if turn.time else now
         fields = {name: plain(value) for name, value in marked.items() if value}
         time = turn.time.replace(" ", "T") if turn.time else None
         line = format_entry(seq, clean_text(turn.text), time=time, source=source, fields=fields)

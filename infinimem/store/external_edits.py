@@ -18,12 +18,11 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, parse_entry, resigned
 from infinimem.model import BUFFERS, INBOX, Entry, Located, ReceiptRow
-from infinimem.store.line_map import reading
 from infinimem.store.lines import block_of
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
-from infinimem.store.receipts import DOUBLED, UNDONE, Tale, tales_of
-from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
-from infinimem.store.state import Changes, SeenLine
+from infinimem.store.receipts import DOUBLED, UNDONE, Tale, reading, receipt_ids, tales_of
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
+from infinimem.store.state import Changes, SeenLine, receipt_seen
 from infinimem.store.view import View, without
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
@@ -83,16 +82,15 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     new = (place.entry for seq, places in entries.items() if seq not in seen for place in places)
     foreign = (entry for entry in new if block_of(entry.seq) != own)
     # a short number that somebody typed has no origin
+    came = unseen(view, seen)
     is_merged = own is not None and any(block_of(entry.seq) or entry.origin for entry in foreign)
-    is_shared = block_of(view.max_seq) != own or bool(own and view.lines.highest(0))
-    told = seen.items() if is_shared else ()
-    reads = {seq: [SeenLine(one.doc_id, one.entry.line) for one in places] for seq, places in entries.items()}
-    changed = {seq for seq, line in told if reads.get(seq) != [line]}
-    tales, blocks = tales_of(view, {*doubled, *changed})
+    is_merged = is_merged or bool(came)
+    tales, _ = tales_of(view, differences(view, seen), came)
+    said_of, blocks = tales_of(view, doubled, receipt_ids(view))
     left, merged = list[Located](), set[int]()
     for seq, places in doubled.items():
-        if is_merged or _is_told(places, tales[seq], not blocks <= {own}):
-            standing = _left_standing(places, tales[seq])
+        if is_merged or _is_told(places, said_of[seq], not blocks <= {own}):
+            standing = _left_standing(places, said_of[seq])
             left += [place for place in places if place not in standing]
             places = standing
             merged.add(seq)
@@ -104,13 +102,13 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     carried: list[tuple[Located, str]] = []
     for seq, places in entries.items():
         original, before, tale = kept.get(seq, places[0]), seen.get(seq), tales.get(seq, _UNTOLD)
-        if before is None or seq in merged:
+        if before is None or (seq in merged and original.entry.source == "human"):
             continue
         was = parse_entry(before.line) if original.entry.line.rstrip() != before.line.rstrip() else None
         is_own = was and (was.text.rstrip() == original.text.rstrip() or original.entry.source == "human")
         if was and _bare(was) != _bare(original.entry) and not (is_own and before.line in tale.quoted):
             edited.append((original, before.line))
-        if original.doc_id != before.doc_id and not tale.ends(original.doc_id):
+        if seq not in merged and original.doc_id != before.doc_id and not tale.ends(original.doc_id):
             carried.append((original, before.doc_id))
     return ExternalEdits(
         typed=tuple(typed),
@@ -132,21 +130,18 @@ def _gone(
     broken = (document.text_line(number) for document in documents for number in document.malformed)
     damaged = {int(seq) for line in broken for seq in _SEQ.findall(line)}
     for seq, line in sorted(seen.items()):
-        if view.entry(seq) is None and seq not in damaged and not tales.get(seq, _UNTOLD).ends("-"):
-            yield seq, line
+        if seq < 0 or view.entry(seq) or seq in damaged or tales.get(seq, _UNTOLD).ends("-"):
+            continue
+        yield seq, line
 
 
 def _is_told(places: Sequence[Located], tale: Tale, is_shared: bool) -> bool:
     """Return whether receipts brought a line to all its places, and no person pasted it: those of two sides
     did, or both edited it, or one what stands here as it was."""
-    readings = {place.entry.line for place in places}
-    if (
-        tale.last == UNDONE
-        or readings & tale.quoted
-        or (is_shared and tale.quoted and len(readings) == len(places))
-    ):
+    readings, docs = {place.entry.line for place in places}, {place.doc_id for place in places}
+    is_edited = is_shared and tale.quoted and len(readings) == len(places)
+    if is_edited or tale.last == UNDONE or readings & tale.quoted:
         return True
-    docs = {place.doc_id for place in places}
     return is_shared and len(docs) == len(places) and docs <= {*BUFFERS, *chain.from_iterable(tale.steps)}
 
 
@@ -171,7 +166,7 @@ def _latest(places: Sequence[Located], tale: Tale) -> Located:
 
 def is_unedited(view: View, seen: Mapping[int, SeenLine], adopted: Mapping[str, Document]) -> bool:
     """Return whether there is nothing to find, or to note, in what changed since documents were `adopted`."""
-    if view.lines.doubled or view.lines.entries != len(seen):
+    if view.lines.doubled or view.lines.entries + len(view.below(JOURNAL)) + 1 != len(seen):
         return False
     changed = (one for doc_id in tracked(view) if (one := view.document(doc_id)) is not adopted.get(doc_id))
     return not any(
@@ -223,9 +218,16 @@ def differences(
         for document in documents.values()
         for place in (document.entries if document else ())
     }
+    now |= {receipt_seen(doc_id): SeenLine(doc_id, "") for doc_id in ("", *view.below(JOURNAL))}
     changes: Changes = {seq: line for seq, line in now.items() if known.get(seq) != line}
     changes.update((seq, None) for seq in known if seq not in now)
     return changes
+
+
+def unseen(view: View, seen: Mapping[int, SeenLine]) -> list[str]:
+    """Return the receipts that another copy wrote, and that came since; none where nothing tells."""
+    doc_ids = receipt_ids(view) if receipt_seen("") in seen else ()
+    return [doc_id for doc_id in doc_ids if receipt_seen(doc_id) not in seen]
 
 
 def tracked(view: View) -> list[str]:
@@ -243,7 +245,8 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     done = Rendered()
     texts = {(doc_id, number): text for doc_id, number, text in edits.typed}
     old = {position(place): place.entry for place in edits.copies}
-    seqs = _given(edits, first_seq)
+    to_sign = sorted([*texts, *edits.renumbered])
+    seqs = {place: seq for seq, place in enumerate(to_sign, first_seq)}
     for place, seq in seqs.items():
         why = f"renumbered from {old[place].seq}" if place in old else "stamped"
         done.rows.append(ReceiptRow(seq, place[0], place[0], why))
@@ -258,13 +261,21 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         own, first = (new.get(position(line), line.entry) for line in (copy, edits.kept[copy.seq]))
         known = {own.seq, *(first.origin if own.text == first.text else ())}
         origin = (*(one for one in own.origin if one not in known), own.seq)
+        if own.text != first.text:  # nobody said it so
+            own = of_person(own)
         new[position(copy)] = replace(own, seq=seqs[position(copy)], origin=origin)
     for seq, seen in edits.deleted:
         done.quoted.append(seen.line)
         done.rows.append(ReceiptRow(seq, seen.doc_id, "-", "deleted"))
     done.rows += [ReceiptRow(place.seq, was, place.doc_id, "moved by hand") for place, was in edits.carried]
     signed = {place: format_entry(seqs[place], text, source="human") for place, text in texts.items()}
-    _sign(done, view, signed | {place: resigned(old[place], entry) for place, entry in new.items()})
+    signed |= {place: resigned(old[place], entry) for place, entry in new.items()}
+    for doc_id in sorted({doc_id for doc_id, _ in signed}):
+        lines = {number: line for (name, number), line in signed.items() if name == doc_id}
+        done.documents[doc_id] = document = view.document(doc_id).sign(lines)
+        done.added += [
+            (place.seq, place.entry.line) for place in document.entries if position(place) in signed
+        ]
     done.removed += [(old[place].seq, old[place].line) for place in new]
     for line in edits.left:
         done.rows.append(ReceiptRow(line.seq, line.doc_id, edits.kept[line.seq].doc_id, DOUBLED))
@@ -332,19 +343,3 @@ def _person_text(text: str) -> str:
     if not (text := one_line(clean_text(text))):
         raise UsageError("the text is empty; to take a fact out, forget it")
     return text
-
-
-def _given(edits: ExternalEdits, first_seq: int) -> dict[Position, int]:
-    typed = ((doc_id, number) for doc_id, number, _ in edits.typed)
-    return {place: seq for seq, place in enumerate(sorted([*typed, *edits.renumbered]), first_seq)}
-
-
-def _sign(done: Rendered, view: View, lines: Mapping[Position, str]) -> None:
-    by_document: dict[str, dict[int, str]] = {}
-    for (doc_id, number), line in sorted(lines.items()):
-        by_document.setdefault(doc_id, {})[number] = line
-    done.documents |= {
-        doc_id: view.document(doc_id).sign(signatures) for doc_id, signatures in by_document.items()
-    }
-    for places in (document.entries for document in done.documents.values() if document):
-        done.added += [(place.seq, place.entry.line) for place in places if position(place) in lines]

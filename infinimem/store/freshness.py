@@ -118,7 +118,7 @@ class Freshness:
         self._files = files
         self._limit = limit
         self._needed, self._left_out = needed, left_out
-        self._watcher = watcher or Watcher(files.root)
+        self.watcher = watcher or Watcher(files.root)
         self._small = SMALL if small is None else small
         self._clock = clock
         self._lock = threading.Lock()
@@ -133,18 +133,18 @@ class Freshness:
         with self._lock:
             was_relied = self._relied
             if self._clock() >= self._due > _NOW and not self._is_small():
-                self._watcher.begin()  # in a process that lives for some time
-            if self._watcher.living != self._relied:
+                self.watcher.begin()  # in a process that lives for some time
+            if self.watcher.living != self._relied:
                 self._relied = not self._relied
                 self._due = _NOW  # what changed before it watched, or since it does not, was not named
-            named = self._watcher.take() if self._relied else frozenset()
+            named = self.watcher.take() if self._relied else frozenset()
             due = _NOW if named is None else self._due
             self._due = _NOW  # if it fails: what was named is still to be looked at
             if self._folders:
                 self._look_at_some(named or ())
             if (began := self._clock()) >= due:
                 self._look_at_all(judged=was_relied and named is not None)
-                rests = self._watcher.living and named is not None
+                rests = self.watcher.living and named is not None
                 due = began + (max(REST, SHARE * (self._clock() - began)) if rests else BOUND)
             self._due = due
             return self._listing
@@ -155,15 +155,6 @@ class Freshness:
             passed = {path: why for one in self._folders.values() for path, why in one.passed.items()}
             large = dict.fromkeys((f"{doc_id}.md" for doc_id in self._listing.oversized), TOO_LARGE)
         return dict(sorted((passed | large).items()))
-
-    def wait(self, seconds: float) -> None:
-        """Wait until a file may have changed, or so many seconds."""
-        self._watcher.begin()
-        self._watcher.wait(seconds)
-
-    def stop(self) -> None:
-        """Watch no more; the listing is kept fresh all the same."""
-        self._watcher.stop()
 
     def doubt(self, path: str | None = None) -> None:
         """Have the next look be at the file itself, or at all of them."""
@@ -231,7 +222,7 @@ class Freshness:
         changed = self._listing.since(before) if judged else ()
         pairs = ((before.state(doc_id), self._listing.state(doc_id)) for doc_id in changed)
         if any(old and new and old.inode == new.inode and new.mtime_ns < then for old, new in pairs):
-            self._watcher.stop()  # a folder on a network, or a kind of edit that no system tells
+            self.watcher.stop()  # a folder on a network, or a kind of edit that no system tells
 
 
 class Parsed:
@@ -241,7 +232,6 @@ class Parsed:
         self._files = files
         self._initialised = initialised
         self._kept: dict[str, tuple[Stamp, Document]] = {}
-        self._written: Mapping[str, Document | None] = {}
 
     def owned(self, doc_id: str) -> bool:
         """Return whether the program writes it."""
@@ -267,28 +257,14 @@ class Parsed:
                 raise
             return Document.empty(doc_id), True  # a note that can be read no more stops nothing
         data, before = data or b"", known[1].to_bytes() if known else b""
-        if known and before.endswith(b"\n") and data.startswith(before):  # another process appended
+        if known and before.endswith(b"\n") and data.startswith(before):  # it was appended to
             added = Document.parse(doc_id, data[len(before) :])
             document = known[1].grown(added) if data != before else known[1]
         else:
             document = Document.parse(doc_id, data)
-        if (written := self._written.get(doc_id)) == document:
-            document = written  # the same bytes, and what stands in them is known
         if stamp is not None and keep:
             self._kept[doc_id] = stamp, document
         return document, stamp == state
-
-    def written(self, documents: Mapping[str, Document | None]) -> None:
-        """Take over what a transaction wrote: a document read with these very bytes is not scanned again."""
-        self._written = documents
-        for doc_id in (doc_id for doc_id, document in documents.items() if document is None):
-            self._kept.pop(doc_id, None)
-
-    def grown(self, before: Stamp, after: Stamp, tail: Document) -> None:
-        """Take over what was appended to a document; what was read of it before is not read again."""
-        known = self._kept.get(tail.id)
-        if known and known[0] == before:
-            self._kept[tail.id] = after, known[1].grown(tail)
 
 
 class Watcher:
@@ -328,6 +304,7 @@ class Watcher:
 
     def wait(self, seconds: float) -> None:
         """Wait until anything changes in the folder, or so long."""
+        self.begin()
         self._woken.wait(seconds)
         self._woken.clear()
 

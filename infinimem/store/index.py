@@ -43,11 +43,11 @@ from infinimem.store.lines import (
     Lines,
     aliases_of,
     fold,
+    held_by,
     key_of,
     marks_of,
     storable,
 )
-from infinimem.store.records import held_by
 from infinimem.store.spec import TOPICS, WAITING
 from infinimem.store.state import Seqs
 from infinimem.user_folders import cache_folder
@@ -383,10 +383,12 @@ class _Update:
         used = db.execute("select seq from sqlite_sequence where name = 'line'").fetchone()
         self._first = used[0] + 1 if used else 1
         known = dict[str, tuple[int, Stamp] | None]()
-        read = dict[str, Document | None]()
+        read, own = dict[str, Document | None](), (*RANKS, *self._view.spec.folders)
         for name in names:
             stamp = stamps.get(name)
-            read[name] = self._document(name) if stamp else None
+            is_ours = stamp and not self._view.is_note(name) and name.startswith(own)
+            load = self._view.document if name.startswith(TOPICS) else self._read
+            read[name] = load(name) if is_ours else None
             old = index._known.get(name)
             before = index._read.get(name)
             if stamp is None or old is None or not self._append(name, old[0], stamp, before, read[name]):
@@ -407,13 +409,6 @@ class _Update:
             index._read.popitem(last=False)
         index._version = self._version
 
-    def _document(self, name: str) -> Document | None:
-        view = self._view
-        own = (*RANKS, *view.spec.folders)
-        if view.is_note(name) or not name.startswith(own):
-            return None
-        return view.document(name) if name.startswith(TOPICS) else self._read(name)
-
     def _insert(self, name: str, stamp: Stamp, document: Document | None) -> int:
         rank = next((at for at, folder in enumerate(RANKS) if document and name.startswith(folder)), None)
         session = _session(document) if rank == SAID else None
@@ -426,8 +421,7 @@ class _Update:
             names += ((ALIAS, fold(alias)) for alias in aliases_of(document))
         self._rows["name"] += ((kind, storable(folded), number) for kind, folded in names)
         self._db.execute("delete from gone where name = ?", (name,))
-        marked = document is not None and any(line.startswith(CONFLICT) for line in document.lines)
-        if marked or (rank is not None and document and document.header.problem):
+        if document and (_is_marked(document.lines) or (rank is not None and _is_split(document))):
             self._rows["mark"].append((CONFLICT, number, 0))
         if document is not None and rank is not None:
             self._add(number, rank, session, document.entries)
@@ -443,7 +437,7 @@ class _Update:
         if before is None or now is None or rank is None or rank == RANKS.index(TOPICS):
             return False
         old, tail = before.entries, now.lines[len(before.lines) :]
-        if now.lines[: len(before.lines)] != before.lines or any(one.startswith(CONFLICT) for one in tail):
+        if now.lines[: len(before.lines)] != before.lines or _is_marked(tail):
             return False
         if now.entries[: len(old)] != old or _session(before) != _session(now):
             return False
@@ -510,6 +504,15 @@ class _Update:
             if known != [is_open and seq not in held, is_open]
         ]
         db.executemany("update line set waiting = ?, open = ? where id = ?", flags)
+
+
+def _is_marked(lines: Iterable[str]) -> bool:
+    return any(line.startswith(CONFLICT) for line in lines)
+
+
+def _is_split(document: Document) -> bool:
+    """Return whether a document may have two headers, for somebody kept those of two versions."""
+    return document.header.problem is not None or "---" in document.lines[document.header_end :]
 
 
 def _session(document: Document | None) -> str | None:

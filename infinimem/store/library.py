@@ -7,7 +7,7 @@ returned is on disk, and no plan is applied that the law refuses.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -24,9 +24,9 @@ from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
 from infinimem.model import BUFFERS, CURRENT, Located, Plan, Receipt, RejectedReply, Turn, Usage
 from infinimem.settings import SETTINGS, configuration, template
-from infinimem.spec import StrategySpec, folders, spec_of, strategies
-from infinimem.store import sequence, state, withheld
-from infinimem.store.commit import LATEST, Conflict, commit, displaced, recheck, recover, unfinished
+from infinimem.spec import folders, spec_of, strategies
+from infinimem.store import sequence, state
+from infinimem.store.commit import DISPLACED, FOLDER, LATEST, Conflict, commit, recheck, recover
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.freshness import DocumentStates, Freshness, Parsed
@@ -39,6 +39,7 @@ from infinimem.user_folders import approve
 if TYPE_CHECKING:  # who only reads needs nothing of what writes
     from infinimem.law import Verdict
     from infinimem.store.plans import Rendered
+    from infinimem.store.receipts import Proposal
 
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
@@ -50,8 +51,6 @@ RECENT, RECENT_BYTES = 100, 1 << 16
 """Notes of a larger library that a snapshot keeps, and bytes of each at most: a search asks twice for one."""
 IGNORED = ".infinimem/\n.obsidian/workspace*.json\n.trash/\n"
 """Machine state, and what Obsidian keeps of its windows and its bin: they change by themselves."""
-
-_NO_LISTS = state.Lists()
 
 T = TypeVar("T")
 Clock = Callable[[], datetime]
@@ -154,8 +153,8 @@ class Library:
     def _recover(self) -> None:
         """Finish what a crash cut short, mend what a loss of power tore, and take in late saves."""
         rebooted = sequence.rebooted(self.files)
-        left = (unfinished, displaced, sequence.waiting)
-        if not (rebooted or self.files.exists(FORGETTING) or any(waits(self.files) for waits in left)):
+        left = self.files.names(FOLDER) or self.files.names(DISPLACED) or sequence.waiting(self.files)
+        if not (rebooted or left or self.files.exists(FORGETTING)):
             return
         # A disk that refuses is no reason not to read: what was moved stands in one place at least.
         with suppress(LibraryError), self.files.exclusive(timeout=1.0):
@@ -176,16 +175,11 @@ class Library:
 
     def siblings(self) -> tuple[Library, ...]:
         """Return the library as each strategy sees it that derived something from it, itself first."""
-        view = self.view()
-
-        def keeps(spec: StrategySpec) -> bool:
-            if any(view.below(folder) for folder in spec.folders):
-                return True
-            return spec.lists_turns and state.read(self.files, spec).drawn is not None
-
-        seen = [self]
+        seen, view = [self], self.view()
         for spec in strategies().values() if self.initialised else ():
-            if spec is not self.spec and keeps(spec):
+            keeps = any(map(view.below, spec.folders))
+            keeps = keeps or (spec.lists_turns and state.read(self.files, spec).drawn is not None)
+            if spec is not self.spec and keeps:
                 other = copy(self)
                 other.spec, other._view = spec, None
                 other._index = Index(str(self.files.root), spec.name)
@@ -205,7 +199,7 @@ class Library:
     def view(self) -> View:
         """Return the library as it is now; the same object as long as no file changes."""
         listing = self.fresh.look()
-        lists = state.read(self.files, self.spec) if self.initialised else _NO_LISTS
+        lists = state.read(self.files, self.spec) if self.initialised else state.Lists()
         now = (listing, lists)
         buffer = listing.stamps.get(CURRENT)
         age = self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0
@@ -227,6 +221,11 @@ class Library:
 
         recent = lru_cache(RECENT)(read)
 
+        def block() -> int | None:
+            library = mine()
+            mark = sequence.high_water(library.files) if library and library.initialised else None
+            return None if mark is None else block_of(mark)
+
         def load(doc_id: str) -> Document:
             if len(listing.ids) <= HELD or parsed.owned(doc_id):
                 return held.setdefault(doc_id, read(doc_id, keep=True))
@@ -242,10 +241,9 @@ class Library:
             refused=lists.refused,
             unanswered=lists.unanswered,
             buffer_age=age,
-            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing),
+            stored=Stored(str(self.files.root), listing.stamps, read, self._index, listing, block),
             embedder=self._embedder,
             spec=self.spec,
-            block=lambda: library.block if (library := mine()) else None,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
         )
         self._view = (now, view)
@@ -267,9 +265,8 @@ class Library:
 
         for turn in turns:
             evidence.check_turn(turn)
-        with self._writing():
+        with self.locked() as view:
             now = self._now()
-            view = self.view()
             fresh = evidence.unrecorded(turns, view, lambda: sequence.doubtful(self.files))
             if not fresh:
                 return ()
@@ -302,6 +299,7 @@ class Library:
                 once the change was decided, the next call finishes it.
         """
         from infinimem.store.plans import verified
+        from infinimem.store.receipts import keep_replies
 
         head = self._head(strategy, model, usage or Usage(), began)
 
@@ -311,7 +309,7 @@ class Library:
             refused = [RejectedReply(plan.op, "", tuple(map(str, reasons)))] if reasons else []
             if not any(reason.code == "FORGOTTEN" for reason in reasons):
                 refused = [*plan.rejected, *refused]  # else a reply may quote what was forgotten
-            withheld.keep_replies(self.files, refused, head.time)
+            keep_replies(self.files, refused, head.time)
             return outcome
 
         return self.written(applied)
@@ -335,16 +333,18 @@ class Library:
         other._embedder = self._embedder
         return other
 
-    def proposals(self) -> tuple[withheld.Proposal, ...]:
+    def proposals(self) -> tuple[Proposal, ...]:
         """Return the archivings that need approval."""
-        return withheld.proposals(self.files)
+        from infinimem.store.receipts import proposals
+
+        return proposals(self.files)
 
     def adopt_edits(self) -> Receipt | None:
         """Take in what people and merges did: sign what is new or doubled, note what was changed."""
         if not self.initialised:
             return None
         self.fresh.doubt()
-        mended = self.mend(suspects) if (suspects := self.view().lines.suspects) else None
+        mended = self.mend()
         if gone := self._forgotten_elsewhere():
             operation("forget.forget").forget_again(self, gone)
         return self._adopt_edits() or mended
@@ -359,13 +359,20 @@ class Library:
         standing = self.view().lines.seqs(f"select seq from line where {which}", rows)
         return {*standing, *state.SeenLines(self.files).load(f"WHERE {which}", rows)}
 
-    def mend(self, doc_ids: Iterable[str]) -> Receipt | None:
-        """Merge what git and programs that sync folders left of two versions in some documents."""
+    def mend(self) -> Receipt | None:
+        """Merge what git and programs that sync folders left of two versions in documents."""
+        from infinimem.store.external_edits import followed
         from infinimem.store.merging import conflicts, mend
 
+        if not (self.initialised and conflicts(self.view())):
+            return None
         with self.locked() as view:
-            left = conflicts(view, doc_ids)
-            return self.commit(mend(view, left), view, self.of_people("merge"), (), {}) if left else None
+            if not (left := conflicts(view)):
+                return None
+            done, known = mend(view, left), self.seen_lines()
+            places = (place for document in done.documents.values() if document for place in document.entries)
+            notice = followed(known, (place for place in places if place.seq in known))
+            return self.commit(done, view, self.of_people("merge"), (), notice)
 
     def _adopt_edits(self) -> Receipt | None:
         from infinimem.store.external_edits import differences, find_edits, is_unedited, tracked
@@ -440,22 +447,17 @@ class Library:
     @contextmanager
     def locked(self) -> Iterator[View]:
         """Give the library as it is while nobody else writes, for the store's own operations."""
-        with self._writing():
-            yield self.view()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
         self.demand_initialised()
         with self.files.exclusive():
             self._finish()
-            yield
+            yield self.view()
             if self.settings.git:
                 operation("git").keep(self, unless_known=True)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         from infinimem.store import plans
         from infinimem.store.external_edits import followed
-        from infinimem.store.receipts import next_number
+        from infinimem.store.receipts import keep_withheld, next_number
 
         if verdict.refused:
             return Rejected(view, verdict.refused)
@@ -483,7 +485,7 @@ class Library:
             notice = followed(known, moved)
             receipt = self.commit(done, view, head, (*plan.notes, *map(str, verdict.withheld)), notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
-                withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
+                keep_withheld(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         is_rebuilt = self.spec.sparse and plan.op == "rebuild" and view.drawn is not None
         state.note(
             self.files,
@@ -523,22 +525,16 @@ class Library:
         head = replace(head, number=next_number(view), high=high)
         done.documents |= dangling(view, done.documents)
         receipt, changes = receipt_and_changes(done, view, head, notes)
+        notice = {**notice, state.receipt_seen(receipt.id): state.SeenLine(receipt.id, "")}
         try:
             commit(self.files, receipt.number, changes, notice)
         except Conflict:  # perhaps by a save that kept the time and size of the file: read all anew
             self.fresh.doubt()
             self._parsed, self._view = Parsed(self.files, self.initialised), None
             raise
-        self._parsed.written(done.documents)
         recheck(self.files, self.clock().timestamp(), LATEST)
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
-
-    @property
-    def block(self) -> int | None:
-        """In which block numbers are given here; None if none was given yet."""
-        mark = sequence.high_water(self.files) if self.initialised else None
-        return None if mark is None else block_of(mark)
 
     def allocate(self, count: int, view: View) -> int:
         """Reserve seqs, durably; return the first. Never one given before, even if its line is gone."""
@@ -547,8 +543,7 @@ class Library:
     def _append(self, tail: Document) -> None:
         path, data = f"{tail.id}.md", tail.to_bytes()
         with sequence.noted(self.files, path, data):
-            before, after = self.files.append(path, data)
-        self._parsed.grown(before, after, tail)
+            self.files.append(path, data)
 
     def _now(self) -> str:
         return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,18 +1,22 @@
-"""What lines and documents say of themselves, and what a view asks the index of them.
+"""What lines, documents and records say of themselves, and what a view asks the index of them.
 
 Of a seq that stands twice the line in evidence counts, else the live copy, else the archived one.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Set
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, INBOX
+from infinimem.spec import folders
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS, WAITING
 
 Mark = tuple[str, ...]
@@ -118,10 +122,6 @@ class Lines:
             self._places[seq] = rows[0][0] if rows else None
         return self._places[seq]
 
-    def is_said(self, seq: int) -> bool:
-        """Return whether a turn has this seq."""
-        return (self.place(seq) or "").startswith(EVIDENCE)
-
     def waiting(self, among: Collection[int] | None = None) -> list[int]:
         """Return seqs of turns that nothing cites and that were not drawn from, ascending; of these alone."""
         if among is None:
@@ -162,7 +162,8 @@ class Lines:
     @property
     def entries(self) -> int:
         """How many lines stand outside of evidence."""
-        return self._sum("entries")
+        query = f"select coalesce(sum(entries), 0) from document where rank < {SAID}"
+        return self.seqs(query)[0]
 
     def highest(self, block: int | None = None) -> int:
         """Return the highest seq, or that of a block; 0 for none."""
@@ -208,29 +209,40 @@ class Lines:
         query = "select distinct folded from name where kind = ? and folded between ? and ?"
         return [row[0] for row in self.all(query, kind, prefix, f"{prefix}\U0010ffff")]
 
-    def _sum(self, column: str) -> int:
-        query = f"select coalesce(sum({column}), 0) from document where rank < {SAID} and {column}"
-        return self.seqs(query)[0]
 
+class SeqSet(Set[int], ABC):
+    """Seqs that are looked up whenever somebody asks."""
 
-class _Cited(Set[int]):
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    @abstractmethod
+    def ask(self, more: str = "", *values: object) -> list[int]:
+        """Return those of which this is true, too: the end of a query, which calls them seq."""
 
     @classmethod
     def _from_iterable(cls, it: Iterable[Any]) -> Any:
         return frozenset(it)
 
     def __contains__(self, seq: object) -> bool:
-        if not isinstance(seq, int):
-            return False
-        return bool(self._lines.all("select 1 from cite where origin = ? limit 1", seq))
+        return bool(self.ask("and seq = ? limit 1", seq))
+
+    def __and__(self, other: Set[Any]) -> frozenset[int]:
+        return frozenset(self.ask("and seq in (select value from json_each(?))", json.dumps([*other])))
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._lines.seqs("select distinct origin from cite"))
+        return iter(self.ask())
 
     def __len__(self) -> int:
-        return self._lines.seqs("select count(distinct origin) from cite")[0]
+        return len(self.ask())
+
+    def __bool__(self) -> bool:
+        return bool(self.ask("limit 1"))
+
+
+class _Cited(SeqSet):
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    def ask(self, more: str = "", *values: object) -> list[int]:
+        return self._lines.seqs(f"select distinct origin as seq from cite where true {more}", *values)
 
 
 def key_of(mark: Mark) -> str:
@@ -240,3 +252,89 @@ def key_of(mark: Mark) -> str:
 def storable(value: str) -> str:
     """Return a text as SQLite takes it; bytes that are no UTF-8 are written out."""
     return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+
+
+# ── records of strategies that keep no signed lines ────────────────────────────────────────────
+# What their headers say of where they come from; all say it alike: docs/FORMAT.md, Records.
+
+LONGEST_RUN = 100_000
+"""Turns that one row may name; a longer run names none."""
+
+_ROW = re.compile(r"  - \{(ref|record|unit): ([0-9a-z-]{1,40})(?:, [^{}]*)?\}\Z")
+_RUN = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?\Z")
+_LINK = re.compile(r"  - \{type: ([a-z]+), to: ([0-9a-z-]{1,40})(?:, [^{}]*)?\}\r?\Z")
+
+
+def stem(doc_id: str) -> str:
+    """Return what records call each other by."""
+    return doc_id.rsplit("/", 1)[-1]
+
+
+def evidence_of(document: Document) -> tuple[int, ...]:
+    """Return seqs of the turns that a record names as its evidence."""
+    runs = ((int(run[1]), int(run[2] or run[1])) for run in map(_RUN.match, _named(document, "ref")) if run)
+    return tuple(seq for first, last in runs if last - first < LONGEST_RUN for seq in range(first, last + 1))
+
+
+def sources_of(document: Document) -> tuple[str, ...]:
+    """Return stems of the records that a record names as its evidence; All-Mem's files say "unit"."""
+    return tuple(_named(document, "record", "unit"))
+
+
+def _named(document: Document, *keys: str) -> list[str]:
+    rows = _rows(document)
+    if rows is None:  # not as the program writes it
+        listed = document.header.values.get("evidence")
+        named = listed if isinstance(listed, list) else []
+        rows = [(name, value) for row in named if isinstance(row, dict) for name, value in row.items()]
+    return [value for name, value in rows if name in keys and isinstance(value, str)]
+
+
+def _rows(document: Document) -> list[tuple[str, object]] | None:
+    """Read the rows of `evidence` as they are written without YAML, which takes a hundred times as long."""
+    lines = document.lines
+    if "evidence:" not in lines or lines[0] != "---" or "---" not in lines[1:]:
+        return None
+    rows: list[tuple[str, object]] = []
+    for line in lines[lines.index("evidence:") + 1 : lines.index("---", 1)]:
+        if not line.startswith(" "):
+            break
+        match = _ROW.match(line)
+        if match is None:
+            return None
+        rows.append((match[1], match[2]))
+    return rows
+
+
+def versions_of(document: Document) -> tuple[str, ...]:
+    """Return stems of what a record stands for or was described with: its links of the type "version"."""
+    links = map(_LINK.match, document.lines[: document.header.end])
+    return tuple(match[2] for match in links if match and match[1] == "version")
+
+
+def link_to(line: str) -> str | None:
+    """Return the stem that a line of a header links to; None if it is no link."""
+    match = _LINK.match(line)
+    return match[2] if match else None
+
+
+def held_by(document: Document) -> tuple[int, ...]:
+    """Return as `evidence_of`; of a record whose evidence a person broke, the turn that its name tells."""
+    seqs = evidence_of(document)
+    if seqs or sources_of(document):
+        return seqs
+    named = re.fullmatch(folders().names, stem(document.id))
+    return (int(named[1]),) if named else ()
+
+
+def turns_behind(document: Document, find: Callable[[str], Document | None]) -> tuple[int, ...]:
+    """Return seqs of the turns that a record comes from, also through records that `find` gives by stem."""
+    turns: dict[int, None] = {}
+    seen, waiting = {stem(document.id)}, [document]
+    while waiting:
+        record = waiting.pop(0)
+        turns.update(dict.fromkeys(evidence_of(record)))
+        fresh = [name for name in dict.fromkeys(sources_of(record)) if name not in seen]
+        seen.update(fresh)
+        waiting += [source for name in fresh if (source := find(name))]
+    return tuple(turns)

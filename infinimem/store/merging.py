@@ -198,52 +198,51 @@ def _doubled(document: Document) -> tuple[bytes, bytes, bytes] | None:
     return (b"", one, other) if is_read and len(keys) > len(theirs) else None
 
 
-def original(document: Document, view: View) -> str:
-    """Return the document of the program's that this is a conflict copy of, by its name and its header; its
+def original(doc_id: str, view: View) -> str:
+    """Return the document of the program's that one is a conflict copy of, by its name and its header; its
     own id if it is none."""
-    match = _COPY.search(document.id)
-    name = document.id[: match.start()] if match else document.id
+    match = _COPY.search(doc_id)
+    name = doc_id[: match.start()] if match else doc_id
     if match is None or name not in view or not (name in BUFFERS or name.startswith(folders().owned)):
-        return document.id
-    named = document.header.values.get("id", document.id if match[1] else name)
-    return name if named == name else document.id
+        return doc_id
+    named = view.document(doc_id).header.values.get("id", doc_id if match[1] else name)
+    return name if named == name else doc_id
 
 
-def conflicts(view: View, doc_ids: Iterable[str]) -> list[str]:
-    """Return which of these documents other programs left to be merged."""
+def conflicts(view: View) -> list[str]:
+    """Return the documents that other programs left to be merged."""
 
-    def is_left(document: Document) -> bool:
-        marked = is_signed(document.id) and sides(document) is not None
-        return marked or original(document, view) != document.id
+    def is_left(doc_id: str) -> bool:
+        marked = is_signed(doc_id) and sides(view.document(doc_id)) is not None
+        return marked or original(doc_id, view) != doc_id
 
-    return [doc_id for doc_id in doc_ids if is_left(view.document(doc_id))]
+    return [doc_id for doc_id in view.lines.suspects if is_left(doc_id)]
 
 
 def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
     """Merge what other programs left in these documents: conflict markers, and conflict copies."""
     done, versions = Rendered(), dict[str, dict[str, bytes]]()
     for document in map(view.document, doc_ids):
-        name, parts = original(document, view), sides(document)
+        name, parts = original(document.id, view), sides(document)
         some = versions.setdefault(name, {name: view.document(name).to_bytes()})
         some[document.id] = merged(name, *parts) if parts else document.to_bytes()
         done.documents[document.id] = None
     for name, some in versions.items():
         data = reduce(lambda one, other: merged(name, b"", one, other), sorted({*some.values()}))
         done.documents[name] = Document.parse(name, data)
-    before = [view.document(doc_id) for doc_id in done.documents if doc_id in view]
-    after = [one for one in done.documents.values() if one]
-    had, has = (
-        Counter((place.seq, place.entry.line) for one in documents for place in one.entries)
-        for documents in (before, after)
-    )
-    readings = Counter(seq for seq, _ in had.keys() | has.keys())
-    same = Counter({line: n for line, n in (had & has).items() if readings[line[0]] == 1})
-    done.removed += sorted((had - same).elements())  # of what reads in two ways the receipt has all in full
-    done.added += sorted((has - same).elements())
-    stood = {place.seq: one.id for one in before for place in one.entries}
-    stands = {place.seq: one.id for one in after for place in one.entries}
+    done.permit(view)
+    before, after = done.sides(view)
+    readings = Counter(seq for seq, _ in before.keys() | after.keys())
+    both = sorted(line for line in (before & after).elements() if readings[line[0]] > 1)
+    done.removed += both  # of what reads in two ways the receipt has all in full
+    done.added += both
+    stood = {
+        place.seq: name for name in done.documents if name in view for place in view.document(name).entries
+    }
+    stands = {place.seq: one.id for one in done.documents.values() if one for place in one.entries}
     for seq in sorted({seq for seq, _ in (*done.removed, *done.added)}):
-        elsewhere = view.entry(seq)  # the other side moved it there, or took it out
-        moved = elsewhere.doc_id if elsewhere and elsewhere.doc_id not in done.documents else "-"
-        done.rows.append(ReceiptRow(seq, stands.get(seq) or stood[seq], stands.get(seq, moved), DOUBLED))
+        places = view.lines.all("select d.name from line join document d on d.id = doc where seq = ?", seq)
+        moved = (name for (name,) in places if name not in done.documents)  # else the other side took it out
+        now = stands.get(seq) or next(moved, "-")
+        done.rows.append(ReceiptRow(seq, stands.get(seq) or stood[seq], now, DOUBLED))
     return done

@@ -23,9 +23,8 @@ from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Reason, Receipt, ReceiptRow
 from infinimem.store.commit import FileChange, Moves
 from infinimem.store.files import digest
-from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import ID, aliases_of, fold
-from infinimem.store.receipts import format_receipt, last_forget, with_suffix
+from infinimem.store.receipts import format_receipt, last_forget, reverse_diff, with_suffix
 from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, INBOX, MEMORIES, TOPICS, WAITING
 from infinimem.store.state import REFUSED, drawn_list
 from infinimem.store.view import View, archive_of, whole
@@ -72,12 +71,8 @@ def verified(plan: Plan, base: View | None, now: View, approved: Collection[int]
 def not_yet_drawn(adds: Sequence[NewEntry], view: View) -> tuple[NewEntry, ...]:
     """Return the new entries but those that another process has drawn from the same turns meanwhile."""
     pending = {place.seq for place in view.uncited({seq for add in adds for seq in add.origin})}
-
-    def is_new(add: NewEntry) -> bool:
-        turns = _turns(add.origin, view)
-        return not turns or not pending.isdisjoint(turns)
-
-    return tuple(filter(is_new, adds))
+    drawn = ((add, _turns(add.origin, view)) for add in adds)
+    return tuple(add for add, turns in drawn if not turns or not pending.isdisjoint(turns))
 
 
 def awaiting(plan: Plan, view: View) -> Plan:
@@ -119,11 +114,8 @@ def _turns(seqs: Collection[int], view: View) -> set[int]:
 
 
 def _current(plan: Plan, base: View, now: View) -> Plan:
-    def stays(seq: int) -> bool:
-        was, place = base.entry(seq), now.entry(seq)
-        return was is None or (place is not None and place.doc_id == was.doc_id)
-
-    left = sorted({move.seq for move in plan.moves if not stays(move.seq)})
+    stood = {place.seq: place.doc_id for move in plan.moves if (place := base.entry(move.seq))}
+    left = [seq for seq, was in sorted(stood.items()) if not (at := now.entry(seq)) or at.doc_id != was]
     if not left:
         return plan
     note = f"left out, moved or deleted meanwhile: {format_seqs(left)}"
@@ -185,12 +177,7 @@ def receipt_and_changes(
 
 
 def violations(view: View, done: Rendered) -> list[Reason]:
-    old = [view.document(doc_id) for doc_id in done.documents if doc_id in view]
-    new = [document for document in done.documents.values() if document]
-    before, after = (
-        [(place.seq, place.entry.line) for document in documents for place in document.entries]
-        for documents in (old, new)
-    )
+    before, after = done.sides(view)
     return law.conserved(before, after, done.added, done.removed)
 
 
@@ -226,6 +213,21 @@ class Rendered:
     names: dict[str, str] = field(default_factory=dict)
     sums: dict[str, str] = field(default_factory=dict)
     reverse_diffs: list[str] | None = None
+
+    def sides(self, view: View) -> list[Counter[law.Line]]:
+        """Return the lines of these documents, before and after."""
+        before = [view.document(doc_id) for doc_id in self.documents if doc_id in view]
+        after = [one for one in self.documents.values() if one]
+        return [
+            Counter((place.seq, place.entry.line) for one in some for place in one.entries)
+            for some in (before, after)
+        ]
+
+    def permit(self, view: View) -> None:
+        """Tell the law that every line was meant to come and go that does."""
+        before, after = self.sides(view)
+        self.removed += sorted((before - after).elements())
+        self.added += sorted((after - before).elements())
 
 
 def render(plan: Plan, view: View, first_seq: int, receipt: Receipt) -> Rendered:
@@ -368,13 +370,17 @@ class _PlanRenderer:
             if standing := [taker for taker in counts if documents.get(taker, taker in self._view)]:
                 successor = min(standing, key=lambda taker: (-counts[taker], taker))
                 names = [doc_id.rsplit("/", 1)[-1], *aliases_of(document)]
-                documents[successor] = _also_called(self._get(successor), names)
+                documents[successor] = also_called(self._get(successor), names)
 
     def _write_headers(self, plan: Plan) -> None:
         derived = {item.doc_id: item for item in plan.derived}
         there = {doc_id for doc_id in derived if doc_id in self._view} | self._documents.keys()
         if plan.op == "consolidate":
-            there |= {doc_id for doc_id in self._view.below(TOPICS) if self._former_name(doc_id)}
+            there |= {
+                doc_id
+                for doc_id in self._view.below(TOPICS)
+                if former_name(self._view.document(doc_id), self._view)
+            }
         for doc_id in sorted(there):
             if self._documents.get(doc_id, ...) is None:
                 continue
@@ -405,14 +411,6 @@ class _PlanRenderer:
                     shared.update({other: 1 / len(others) for other in others})
             best = sorted(shared, key=lambda other: (-shared[other], other))[:MOST]
             self._documents[doc_id] = headed(self._get(doc_id), _see_also(best))
-
-    def _former_name(self, doc_id: str) -> str | None:
-        if doc_id not in self._view:
-            return None
-        named = self._view.document(doc_id).header.values.get("id")
-        if not isinstance(named, str) or not named.startswith(TOPICS) or named in self._view:
-            return None
-        return named.rsplit("/", 1)[-1]
 
     def _topic(self, document: Document, fresh: Derived, op: str) -> Document:
         new = document.id not in self._view
@@ -450,8 +448,8 @@ class _PlanRenderer:
         ]
         header["update_log"] = "".join(f"\n  - {flow(row)}" for row in rows)
         header["aux"] = f"{{{aux}}}"
-        if former := self._former_name(document.id):
-            document = _also_called(document, [former])
+        if former := former_name(document, self._view):
+            document = also_called(document, [former])
         return headed(document, header)
 
 
@@ -488,7 +486,14 @@ def headed(document: Document, changes: Mapping[str, str | None]) -> Document:
         return document
 
 
-def _also_called(document: Document, names: Iterable[str]) -> Document:
+def former_name(document: Document, view: View) -> str | None:
+    """Return the slug that a topic had before a person renamed its file; None if nobody did."""
+    named = document.header.values.get("id")
+    is_former = isinstance(named, str) and named.startswith(TOPICS) and named not in view
+    return str(named).rsplit("/", 1)[-1] if is_former else None
+
+
+def also_called(document: Document, names: Iterable[str]) -> Document:
     kept = dict.fromkeys([*aliases_of(document), *names])
     return headed(document, {"aliases": flow(list(kept))})
 

@@ -7,10 +7,8 @@
 Syncing each seq would double what a short remark costs, so the durable mark runs ahead by a block. Unsynced
 bytes outlive a killed process but not the machine: after a boot the rest of the block is left out.
 
-Two machines never give the same number. The library counts from 1 where it was made; every copy,
-which finds no mark or one of another place, counts in a block of its own that it draws once. So nothing has
-to be numbered anew after a merge, and what cites a number, in lines, records and receipts of either side,
-means the same line as before.
+The library counts from 1 where it was made; every copy, which finds no mark or one of another place, in a
+block of its own that it draws once (docs/FORMAT.md, Two machines).
 
 After a kill, or a disk that refused even to cut back, the note of an append tells what to take out: nobody
 was told that it is there. A loss of power may take the note. But an append ends with a newline, and is
@@ -65,8 +63,9 @@ def begin(files: Files, mark: int) -> None:
 
 def last(files: Files) -> int | None:
     """Return the last seq that was given, as far as the machine knows that gave it; else the mark."""
-    given, during = _given(files)
-    return given if given is not None and during == disk.boot() else high_water(files)
+    given, during = _given(files)  # without a name for this boot nothing tells whether it outlived that
+    is_sure = given is not None and during and during == disk.boot()
+    return given if is_sure else high_water(files)
 
 
 def rebooted(files: Files) -> bool:
@@ -91,12 +90,13 @@ def _hint(files: Files, seq: int) -> None:
 
 def allocate(files: Files, count: int, view: View) -> int:
     """Give `count` seqs above those on disk, under the lock; return the first."""
-    mark, boot = high_water(files), disk.boot()
-    given, during = _given(files)
-    # Without a name for this boot nothing tells whether the hint outlived it.
-    highest = given if given is not None and boot and during == boot else mark
-    if mark is None or highest is None:
-        highest = SIZE * _draw(block_of(view.max_seq)) if _is_copy(files, view) else 0
+    mark = high_water(files)
+    if mark is not None:
+        highest = last(files) or 0
+    else:  # others may count too: a mark or lines of theirs are there, or it lies in a repository
+        in_git = any((folder / ".git").exists() for folder in (files.root, *files.root.parents))
+        is_copy = in_git or files.exists(MARK) or view.max_seq or view.below(JOURNAL)
+        highest = SIZE * _draw(block_of(view.max_seq)) if is_copy else 0
     block = block_of(highest)
     first = max(highest, view.lines.highest(block)) + 1
     end = first + count - 1
@@ -104,7 +104,7 @@ def allocate(files: Files, count: int, view: View) -> int:
         files.remove(MARK)
         return allocate(files, count, view)
     if mark is None or end > mark:
-        begin(files, end + (BLOCK if boot else 0))
+        begin(files, end + (BLOCK if disk.boot() else 0))
     _hint(files, end)
     return first
 
@@ -113,13 +113,9 @@ def _draw(above: int) -> int:
     """Return a block above those that are in use, so that the order of seqs stays that of recording, and far
     enough somewhere that no two copies will draw one."""
     first = max(above + 1, BLOCKS.start)
-    return first + secrets.randbelow((BLOCKS.stop - first) // 10 or 1)
-
-
-def _is_copy(files: Files, view: View) -> bool:
-    """Return whether others may count: a mark or lines of theirs are there, or it lies in a repository."""
-    in_git = any((folder / ".git").exists() for folder in (files.root, *files.root.parents))
-    return in_git or files.exists(MARK) or bool(view.max_seq or view.below(JOURNAL))
+    if first + BLOCK > BLOCKS.stop:
+        return secrets.choice(BLOCKS)
+    return first + secrets.randbelow((BLOCKS.stop - first) // 10)
 
 
 @contextmanager

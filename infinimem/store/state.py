@@ -13,7 +13,6 @@ journal beside it that leads elsewhere: SQLite would delete what that names. Who
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections import Counter
@@ -39,6 +38,7 @@ from infinimem.model import AGAIN, KINDS, TRIES, Unanswered, Usage
 from infinimem.spec import StrategySpec
 from infinimem.store.files import LOCK_TIMEOUT, MAX_OWNED, STAGED, Files
 from infinimem.store.folders import Stamp, explained, stamp_of
+from infinimem.store.lines import SeqSet
 from infinimem.user_folders import machine, user_folder
 
 FOLDER, PATH = ".infinimem", ".infinimem/state.db"
@@ -100,8 +100,7 @@ class State:
         self._files, self._stamp = ref(files), stamp
         self.connection, self.on_disk = connection, on_disk
         self._lock, self._pid = RLock(), os.getpid()
-        self._lists: dict[str, tuple[int, object, Callable[[], Lists | None]]] = {}
-        """By strategy what was told last; whoever holds that holds this connection."""
+        self._unanswered: dict[str, tuple[int, Mapping[int, Unanswered]]] = {}
         self.id: str = self.query("SELECT id FROM meta")[0][0]
 
     def serves(self, stamp: Stamp | None) -> bool:
@@ -143,19 +142,15 @@ class State:
                 raise
 
     def lists(self, spec: StrategySpec) -> Lists:
-        """Return what a strategy's snapshot sees; the same object as long as nothing of it changes."""
+        """Return what a strategy's snapshot sees; equal as long as nothing of it changes."""
         ((self.id, changes, upto),) = self.query("SELECT id, changes, (SELECT max(n) FROM turn) FROM meta")
-        at, marks, told = self._lists.get(spec.name, (-1, None, lambda: None))
-        if (known := told()) is None or at != changes:
+        if (known := self._unanswered.get(spec.name)) is None or known[0] != changes:
             rows = self.query("SELECT seq, kind, model, tries FROM unanswered WHERE strategy = ?", spec.name)
-            unanswered = {seq: Unanswered(*row) for seq, *row in rows}
-            now = self.id, upto, unanswered
-            if known is None or now != marks:
-                file = f"{self.id}-{self._stamp.inode if self._stamp else 0}"  # an older copy is another
-                drawn, refused = (Seqs(self, (file, one), upto or 0) for one in (drawn_list(spec), REFUSED))
-                known = Lists(drawn or None, refused, unanswered)
-            self._lists[spec.name] = changes, now, ref(known)
-        return known
+            known = changes, {seq: Unanswered(*row) for seq, *row in rows}
+            self._unanswered[spec.name] = known
+        file = f"{self.id}-{self._stamp.inode if self._stamp else 0}"  # an older copy is another
+        drawn, refused = (Seqs(self, (file, one), upto or 0) for one in (drawn_list(spec), REFUSED))
+        return Lists(drawn or None, refused, known[1], (file, upto))
 
 
 _FORKED: list[State] = []
@@ -209,7 +204,7 @@ def _connect(files: Files, stamp: Stamp | None = None) -> sqlite3.Connection:
         if stamp is None and tables.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             raise _Unusable(f"{PATH} is damaged, and is made anew")
         ((place, inode),) = rows
-        if stamp is not None and inode != stamp.inode and place != _place(files):
+        if stamp is not None and inode != stamp.inode and place != _place(files.root, user_folder("data")):
             raise _Unusable(f"{PATH} was copied from elsewhere, and is made anew")
     return tables
 
@@ -231,25 +226,26 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
-    _take_over(files, tables)
+    if not (older := _older(files)):  # which tell of no receipts
+        _add_seen(tables, {receipt_seen(""): SeenLine("", "")})
+    for path in older:  # a torn row does not count
+        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
+            with suppress(ValueError, TypeError, OverflowError):
+                _take_row(tables, path.rpartition("/")[2], row)
     tables.execute("COMMIT")
     return State(files, stamp, tables, False)
 
 
-def _place(files: Files) -> str:
-    """Return a name for this machine and the path; no words, for those may have to be forgotten."""
-    return _hashed(files.root, user_folder("data"))
-
-
 @lru_cache(maxsize=64)
-def _hashed(root: Path, _: Path | None) -> str:
+def _place(root: Path, _: Path | None) -> str:
+    """Return a name for this machine and the path; no words, for those may have to be forgotten."""
     return sha256(os.fsencode(f"{machine()}:{os.path.realpath(root)}")).hexdigest()
 
 
 def owner(files: Files) -> str:
     """Return whose the machine state is: a place, and a folder that may be moved."""
     folder = files.lstat(FOLDER)
-    return f"{_place(files)}:{folder.st_ino if folder else 0}"
+    return f"{_place(files.root, user_folder('data'))}:{folder.st_ino if folder else 0}"
 
 
 def is_here(files: Files, whose: str) -> bool:
@@ -283,7 +279,7 @@ def _make(files: Files, state: State) -> None:
 
 
 def _claim(files: Files, tables: sqlite3.Connection, inode: int) -> None:
-    tables.execute("UPDATE meta SET place = ?, inode = ?", (_place(files), inode))
+    tables.execute("UPDATE meta SET place = ?, inode = ?", (_place(files.root, user_folder("data")), inode))
 
 
 def clear(files: Files) -> None:
@@ -318,7 +314,7 @@ def compact(files: Files) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Seqs(Set[int]):
+class Seqs(SeqSet):
     """The seqs of a list as one snapshot sees it: rows are only added, so the number of the last tells."""
 
     state: State
@@ -333,38 +329,20 @@ class Seqs(Set[int]):
         sql = "SELECT seq FROM turn WHERE n > ? AND n <= ? AND +list = ? ORDER BY n"
         return [seq for (seq,) in self.state.query(sql, before.upto, self.upto, self.key[1])]
 
-    @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> Any:
-        return frozenset(it)
-
-    def __contains__(self, seq: object) -> bool:
-        sql = "SELECT 1 FROM turn WHERE list = ? AND seq = ? AND n <= ?"
-        return bool(self.state.query(sql, self.key[1], seq, self.upto))
-
-    def __and__(self, other: Set[Any]) -> frozenset[int]:
-        sql = "SELECT seq FROM turn WHERE list = ? AND n <= ? AND seq IN (SELECT value FROM json_each(?))"
-        rows = self.state.query(sql, self.key[1], self.upto, json.dumps([*other]))
-        return frozenset(seq for (seq,) in rows)
-
-    def __iter__(self) -> Iterator[int]:
-        sql = "SELECT seq FROM turn WHERE list = ? AND n <= ?"
-        return iter([seq for (seq,) in self.state.query(sql, self.key[1], self.upto)])
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __bool__(self) -> bool:
-        sql = "SELECT 1 FROM turn WHERE list = ? AND n <= ? LIMIT 1"
-        return bool(self.state.query(sql, self.key[1], self.upto))
+    def ask(self, more: str = "", *values: object) -> list[int]:
+        sql = f"SELECT seq FROM turn WHERE list = ? AND n <= ? {more}"
+        return [seq for (seq,) in self.state.query(sql, self.key[1], self.upto, *values)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Lists:
-    """What a snapshot sees: turns drawn from (None where that is lost), refused, without a usable answer."""
+    """What a snapshot sees: turns drawn from (None where that is lost), refused, without a usable answer;
+    `mark` is that of the first two."""
 
-    drawn: Set[int] | None = None
-    refused: Set[int] = frozenset()
+    drawn: Set[int] | None = field(default=None, compare=False)
+    refused: Set[int] = field(default=frozenset(), compare=False)
     unanswered: Mapping[int, Unanswered] = field(default_factory=dict)
+    mark: object = None
 
 
 def read(files: Files, spec: StrategySpec) -> Lists:
@@ -488,7 +466,8 @@ Changes = dict[int, SeenLine | None]
 
 
 class SeenLines(Mapping[int, SeenLine]):
-    """Every live and archived line as the program last saw it, so that what a person changed can be told.
+    """Every live and archived line as the program last saw it, so that what a person changed can be told; and
+    every receipt, under a number below 0, so that those of another copy can.
 
     `began` stays the same as long as lines are only noted.
     """
@@ -513,6 +492,11 @@ class SeenLines(Mapping[int, SeenLine]):
         return int(length)
 
 
+def receipt_seen(doc_id: str) -> int:
+    """Return the number under which a receipt is noted as seen; that of "" is there where receipts are."""
+    return -int(sha256(doc_id.encode()).hexdigest()[:15], 16)
+
+
 def _add_seen(tables: sqlite3.Connection, changes: Mapping[int, SeenLine | None]) -> None:
     rows = [
         (seq, *(part.encode("utf-8", "surrogateescape") for part in (one.doc_id, one.line)))
@@ -534,15 +518,6 @@ def _text(data: bytes) -> str:
 def _older(files: Files) -> list[str]:
     kept = (DRAWN, REFUSED, "unanswered", "usage", "seen")
     return [f"{FOLDER}/{name}" for name in files.names(FOLDER) if name.partition("-")[0] in kept]
-
-
-def _take_over(files: Files, tables: sqlite3.Connection) -> None:
-    """Read them; a torn row does not count."""
-    for path in _older(files):
-        name = path.rpartition("/")[2]
-        for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
-            with suppress(ValueError, TypeError, OverflowError):
-                _take_row(tables, name, row)
 
 
 def _take_row(tables: sqlite3.Connection, name: str, row: bytes) -> None:

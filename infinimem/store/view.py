@@ -28,8 +28,7 @@ from infinimem.settings import Settings
 from infinimem.spec import MEMORIES, StrategySpec, folders, spec_of
 from infinimem.store.folders import Stamp
 from infinimem.store.index import Index
-from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, block_of, fold
-from infinimem.store.records import stem, turns_behind
+from infinimem.store.lines import ALIAS, ID, STEM, Lines, aliases_of, block_of, fold, stem, turns_behind
 from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, JOURNAL, TOPICS
 
 if TYPE_CHECKING:
@@ -87,32 +86,8 @@ class Stored:
     """Gives a document without keeping it."""
     index: Index
     listing: DocumentStates
-
-
-class Derivations:
-    """What was derived from one snapshot; `inherited` from an earlier one, and the documents that differ."""
-
-    def __init__(self, inherited: Mapping[Derive[Any], tuple[Any, frozenset[str]]] | None = None) -> None:
-        self._inherited = dict(inherited or {})
-        self._made: dict[Derive[Any], Any] = {}
-
-    def get(self, view: View, make: Derive[T]) -> T:
-        if make not in self._made:
-            known, changed = self._inherited.get(make, (None, None))
-            self._made.setdefault(make, make(view, known, changed))
-            self._inherited.pop(make, None)  # it may hold the snapshot that it was made of, and so on
-        value: T = self._made[make]
-        return value
-
-    def handed_on(self, changed: Collection[str]) -> Derivations:
-        """Return what a snapshot begins with that differs in these documents."""
-        own = {make: (value, frozenset(changed)) for make, value in self._made.copy().items()}
-        older = {
-            make: (value, was.union(changed))
-            for make, (value, was) in self._inherited.copy().items()
-            if make not in own and len(was) < FAR
-        }
-        return Derivations(older | own)
+    block: Callable[[], int | None]
+    """Gives the block in which seqs are given here, None where none was given yet."""
 
 
 class View:
@@ -129,7 +104,6 @@ class View:
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
-        block: gives the block in which seqs are given here, None where none was given yet.
         spec: the strategy that looks, and sees no sibling's documents; None takes that of the settings.
     """
 
@@ -149,7 +123,6 @@ class View:
         root: str | None = None,
         spec: StrategySpec | None = None,
         before: tuple[View, Collection[str]] | None = None,
-        block: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.spec = spec or spec_of(settings.strategy)
         self.stored = stored
@@ -162,23 +135,38 @@ class View:
         self.drawn = drawn
         self.refused = refused
         self.tried = unanswered
-        self._block = block
         self.upto: int | None = None
         """The last turn that counts as said, of those that are open; None if all do."""
         self._whole: View | None = None
         self._ids = ids
         self._load = load
-        self._derived: Derivations = before[0]._derived.handed_on(before[1]) if before else Derivations()
+        self._made: dict[Derive[Any], Any] = {}
+        self._inherited = before[0]._handed_on(before[1]) if before else {}
 
     def bare(self) -> View:
         """Return the same snapshot with nothing derived: what is derived and holds it keeps no files open."""
         twin = copy(self)
-        twin.index, twin.lines, twin._derived = self.index, self.lines, Derivations()
+        twin.index, twin.lines, twin._made, twin._inherited = self.index, self.lines, {}, {}
         return twin
 
     def derived(self, make: Derive[T]) -> T:
         """Return what a function makes of this snapshot, once; it may update what it made of one before."""
-        return self._derived.get(self.whole, make)
+        view = self.whole
+        if make not in view._made:
+            known, changed = view._inherited.get(make, (None, None))
+            view._made.setdefault(make, make(view, known, changed))
+            view._inherited.pop(make, None)  # it may hold the snapshot that it was made of, and so on
+        value: T = view._made[make]
+        return value
+
+    def _handed_on(self, changed: Collection[str]) -> dict[Derive[Any], tuple[Any, frozenset[str]]]:
+        own = {make: (value, frozenset(changed)) for make, value in self._made.copy().items()}
+        older = {
+            make: (value, was.union(changed))
+            for make, (value, was) in self._inherited.copy().items()
+            if make not in own and len(was) < FAR
+        }
+        return older | own
 
     @property
     def whole(self) -> View:
@@ -351,7 +339,7 @@ class View:
     @cached_property
     def own(self) -> int | None:
         """The block in which seqs are given here; None where none was given yet."""
-        return self._block()
+        return self.stored.block() if self.stored else None
 
     def _is_foreign(self, seq: int) -> bool:
         """Return whether no list here tells what became of a turn: it is lost, or another copy's."""
@@ -388,7 +376,7 @@ class View:
         waiting = {*lines.waiting()} - left
         if self.spec.has_entries and self.drawn is None:
             waiting = {place.seq for place in self.uncited()}
-        refused = (seq for seq in {*self.refused, *left} if seq not in lines.cited and lines.is_said(seq))
+        refused = filter(lines.place, {*self.refused, *left} - lines.cited)
         return frozenset(waiting.union(lines.uncited() if self.spec.sparse else refused) - lines.hidden)
 
     @property

@@ -571,6 +571,10 @@ def test_what_a_sync_mended_can_be_taken_back(shell: Shell, pair: tuple[Path, Pa
     """The receipt of a merge is undone like any other: the file is as git left it."""
     one, two = pair
     shell("--library", str(one), "sync")
+    git(two, "add", "--all")
+    git(two, "commit", "-qm", "More")
+    git(two, "fetch", "-q")
+    git(two, "merge", "-q", "--no-edit", "origin/main", fails=True)
     (receipt,) = shell("--library", str(two), "--json", "sync").json["receipts"]
     assert shell("--library", str(two), "undo", receipt).code == 0
     assert any("<<<<<<< " in data.decode() for data in files(two).values())
@@ -685,3 +689,80 @@ def test_a_copied_turn_is_named_and_left_to_the_person(shell: Shell) -> None:
     (root / "evidence/z.md").unlink()
     assert errors(shell, root) == []
     assert State.of(root).origins[2] == {"I live in Rome."}
+
+
+def test_what_came_by_a_pull_is_nobodys_edit_here(shell: Shell, pair: tuple[Path, Path]) -> None:
+    """Lines that the other side moved, edited and deleted get no receipt here, and blame names theirs."""
+    one, two = pair
+    for root in (one, two, one):
+        assert shell("--library", str(root), "sync").code == 0
+    topic = next(path for path in two.glob("topics/*.md") if "live in Rome" in path.read_text())
+    topic.write_text(topic.read_text().replace("in Rome.", "in Rome, near the river."))
+    moved = next(path for path in two.glob("topics/*.md") if "kayak" in path.read_text())
+    moved.write_text(re.sub(r"(?m)^- .*kayak.*\n", "", moved.read_text()))
+    say(shell, two, "The river is high.")
+    assert shell("--library", str(two), "--json", "sync").code == 0
+    before = files(two)
+    told = shell("--library", str(one), "--json", "sync").json
+    assert told["receipts"] == [] and files(one) == before
+    assert "I live in Rome, near the river." in told["came"].values()
+    assert "(gone) I bought a kayak in June." in told["came"].values()
+    assert not [text for text in told["came"].values() if text == "I live in Rome."]
+    assert [
+        fields for _, fields, text in lines(one, "topics/*.md") if "source=human" in fields and "near" in text
+    ]
+
+
+def test_where_git_could_not_call_the_driver_sync_merges_all_the_same(
+    shell: Shell, pair: tuple[Path, Path]
+) -> None:
+    """A driver that fails leaves our side in the file; the other side's lines are not taken for deleted."""
+    one, two = pair
+    for root in pair:
+        assert shell("--library", str(root), "git-setup", "--yes").code == 0
+        git(root, "config", "merge.infinimem.driver", "false %O %A %B %P")
+        git(root, "add", "--all")
+        git(root, "commit", "-qm", "More")
+    git(one, "push", "-q", "origin", "HEAD:main")
+    git(two, "fetch", "-q")
+    git(two, "merge", "-q", "--no-edit", "origin/main", fails=True)
+    for root in (two, one, two):
+        assert shell("--library", str(root), "sync").code == 0
+        assert errors(shell, root) == []
+        drawn = {text for texts in State.of(root).drawn.values() for text in texts}
+        assert drawn == {"I live in Rome.", "I adopted a cat named Miso.", "I bought a kayak in June."}
+
+
+def test_what_both_typed_is_said_by_nobody(shell: Shell, tmp_path: Path) -> None:
+    """Of a fact that people edited on both sides, and a program left beside it, both are a person's own."""
+    shell("init")
+    root = shell.library
+    say(shell, root, "The car is a blue Skoda.")
+    (path,) = root.glob("topics/*.md")
+    was = path.read_text()
+    path.write_text(was.replace("blue", "red"))
+    path.with_name(f"{path.stem}.sync-conflict-20250301-120000-ABCDEFG.md").write_text(
+        was.replace("blue", "green")
+    )
+    assert shell("sync").code == 0
+    told = re.findall(r"(?m)^- <seq=\d+,.*?source=(\w+).*> (.*)$", path.read_text())
+    assert sorted(told) == [("human", "The car is a green Skoda."), ("human", "The car is a red Skoda.")]
+
+
+def test_a_copy_beside_the_buffer_is_merged_before_anything_is_drawn(shell: Shell, tmp_path: Path) -> None:
+    """Each side says a line; who finds the other's as a conflict copy draws it no second time."""
+    shell("init")
+    root = shell.library
+    assert shell("add", "I live in Rome.").code == 0
+    other = tmp_path / "other"
+    shutil.copytree(root, other, ignore=shutil.ignore_patterns(".infinimem"))
+    assert shell("add", "The gate code is 4411.").code == 0
+    assert shell("--library", str(other), "add", "The garage code is 9921.").code == 0
+    for path in other.glob("evidence/*.md"):
+        if not (root / "evidence" / path.name).exists():
+            shutil.copy(path, root / "evidence")
+    shutil.copy(other / "CURRENT.md", root / "CURRENT.sync-conflict-20250301-120000-ABCDEFG.md")
+    assert shell("add", "My sister lives in Oslo.").code == 0
+    texts = [text for _, _, text in lines(root, "CURRENT.md")]
+    assert sum("9921" in text for text in texts) == 1, texts
+    assert errors(shell, root) == []

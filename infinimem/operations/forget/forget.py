@@ -36,7 +36,7 @@ from infinimem.operations.forget.redaction import (
 from infinimem.operations.git import GitUnusable, Repository
 from infinimem.settings import SETTINGS
 from infinimem.spec import folders, texts_of
-from infinimem.store import receipts, sequence, state, withheld
+from infinimem.store import receipts, sequence, state
 from infinimem.store.commit import CONFLICTS, clear_displaced, recheck, recover
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.library import RETRIES, Library
@@ -48,7 +48,7 @@ from infinimem.store.view import View
 from infinimem.user_folders import caches, user_folder
 
 GIT, STATE = ".git", ".infinimem/"
-EMPTIED = (withheld.REJECTED, f"{STATE}tasks", f"{STATE}plans")
+EMPTIED = (receipts.REJECTED, f"{STATE}tasks", f"{STATE}plans")
 """Folders of what models said, and wanted (earlier versions): all of it goes. Whatever else keeps replies of
 models in a library belongs here; in the user's cache folder they go with it."""
 _CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
@@ -208,8 +208,10 @@ def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
 
 def set_aside(files: Files, seqs: Collection[int]) -> None:
     """Take lines out of what awaits a person: proposals go, a version of a document gets tombstones."""
-    waiting = withheld.proposals(files)
-    withheld.drop(files, {(p.receipt, p.move.seq) for p in waiting if {p.move.seq, p.move.by} & {*seqs}})
+    waiting = receipts.proposals(files)
+    receipts.drop_withheld(
+        files, {(p.receipt, p.move.seq) for p in waiting if {p.move.seq, p.move.by} & {*seqs}}
+    )
     for path in [f"{CONFLICTS}/{name}" for name in files.names(CONFLICTS)]:
         lines = (files.read(path, MAX_OWNED) or b"").decode("utf-8", "surrogateescape").split("\n")
         if (new := [*tombstoned(lines, seqs)]) != lines:
@@ -318,7 +320,16 @@ def rename(library: Library, name: str, new: str) -> Renamed:
 def _rename(library: Library, name: str, new: str) -> Renamed:
     recheck(library.files, library.clock().timestamp())
     view = _look(library)
-    was = _resolved(view, name)
+    was = name.strip().removesuffix(".md")
+    try:
+        was = view.resolve(name)
+    except DocumentNotFound:
+        if was not in named_ids(view):  # a name that only receipts know can be changed, too
+            raise
+    if view.is_note(was) and not was.startswith(MEMORIES):
+        raise UsageError(f"{was} is a person's note: rename the file itself")
+    if not was.startswith((TOPICS, ARCHIVE, EVIDENCE, MEMORIES)):
+        raise UsageError(f"{was} cannot be renamed: only topics, sessions and a model's own files have names")
     now = _target(view, was, new)
     names = {was: now}
     if was.startswith((TOPICS, ARCHIVE)):  # a topic and its archive have one name
@@ -333,7 +344,7 @@ def _rename(library: Library, name: str, new: str) -> Renamed:
     called = {stem, stem.replace("-", " "), old.title, str(old.header.values.get("session", ""))} - {""}
     done = _renamed(view, names, called, new)
     waiting = {(one.receipt, one.move.seq) for one in library.proposals() if one.move.to in names}
-    withheld.drop(library.files, waiting)
+    receipts.drop_withheld(library.files, waiting)
     known = library.seen_lines()
     notice: Changes = {
         seq: replace(line, doc_id=names[line.doc_id]) for seq, line in known.items() if line.doc_id in names
@@ -344,21 +355,6 @@ def _rename(library: Library, name: str, new: str) -> Renamed:
     left = find_residue(library.files, view, texts)
     files = {f"{doc_id}.md" for doc_id in (*names, *done.documents)}
     return Renamed(receipt, was, now, left, git_advice(library.root.absolute(), files))
-
-
-def _resolved(view: View, name: str) -> str:
-    """The id of a document, also of one that only receipts know."""
-    found = name.strip().removesuffix(".md")
-    try:
-        found = view.resolve(name)
-    except DocumentNotFound:
-        if found not in named_ids(view):
-            raise
-    if found.startswith((TOPICS, ARCHIVE, EVIDENCE, MEMORIES)) and view.initialised:
-        return found
-    if view.is_note(found):
-        raise UsageError(f"{found} is a person's note: rename the file itself")
-    raise UsageError(f"{found} cannot be renamed: only topics, sessions and a model's own files have names")
 
 
 def _target(view: View, was: str, new: str) -> str:

@@ -25,9 +25,9 @@ from infinimem.operations.provenance import recorded, session_of
 from infinimem.store import receipts, state
 from infinimem.store.external_edits import live
 from infinimem.store.files import digest
-from infinimem.store.line_map import MARK, lost, named, parts, reverse_diff
+from infinimem.store.lines import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.plans import Rendered, described, headed, is_emptied
-from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
+from infinimem.store.receipts import MARK, lost, name_of, parts, reverse_diff
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug
 from infinimem.store.view import View
 
@@ -357,9 +357,10 @@ def made_anew(document: Document, is_touched: bool) -> Document:
     head, body = document.lines[:end], document.lines[end:]
     for number, line in enumerate(body, 1):
         title = heading_title(line.strip()) if MARK in line else None
+        there = (one.strip() for one in body[number:] if one.strip() and forgotten_in(one.strip()) is None)
         if line.strip() != MARK and not (title and title[1] == MARK):
             lines.append(line)
-        elif title and _stands_below(body[number:]):
+        elif title and heading_title(next(there, "# ")) is None:  # else nothing stands below it
             name = "Other" if doc_id in BUFFERS else _name(document)
             lines.append(f"{'#' * title[0]} {name}" + "\r" * line.endswith("\r"))
     if tuple(lines) != body:
@@ -376,12 +377,6 @@ def made_anew(document: Document, is_touched: bool) -> Document:
     values = document.header.values
     changes |= dict.fromkeys(key for key, value in values.items() if value == MARK and key not in changes)
     return headed(document, {key: value for key, value in changes.items() if key in values})
-
-
-def _stands_below(lines: Sequence[str]) -> bool:
-    """Whether anything but tombstones stands here before the next heading."""
-    there = (line.strip() for line in lines if line.strip() and forgotten_in(line.strip()) is None)
-    return (first := next(there, None)) is not None and heading_title(first) is None
 
 
 def _name(document: Document) -> str:
@@ -420,7 +415,7 @@ def _receipt(
 
 def _way_back(part: Sequence[str], choice: Choice, held: Collection[str]) -> Iterator[str]:
     """The reverse diff of a document, without old derived text of one that lost a line; of a record none."""
-    doc_id, texts = named(part), choice.texts
+    doc_id, texts = name_of(part), choice.texts
     if doc_id.startswith(spec.folders().whole):
         yield from lost(doc_id) if doc_id in held or texts.within("\n".join(part)) else part
         return

@@ -22,8 +22,7 @@ import numpy as np
 from infinimem.index.vectors import DIGITS, Matrix, Rows, Vectors, cosines, nearest, unchanged, vectors_of
 from infinimem.markdown.characters import text_key
 from infinimem.model import Finding, Located, Put
-from infinimem.store.lines import STEM
-from infinimem.store.records import stem
+from infinimem.store.lines import STEM, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Stored, View
 from infinimem.strategies.records.record import (

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from infinimem.model import Candidate, Evidence, Located, Plan, Stage
-from infinimem.store.records import stem
+from infinimem.store.lines import stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import pack, size

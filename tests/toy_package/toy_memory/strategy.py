@@ -12,7 +12,7 @@ from infinimem.markdown.characters import one_line
 from infinimem.markdown.header import quote
 from infinimem.model import Evidence, Finding, Located, Plan, Put, Retrieved
 from infinimem.settings import Settings
-from infinimem.store.records import sources_of, stem
+from infinimem.store.lines import sources_of, stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import READERS, Trace, best_that_fit, collect
