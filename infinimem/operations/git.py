@@ -507,6 +507,7 @@ class Repository:
         if process.returncode:
             lines = err.decode("utf-8", "replace").strip().split("\n")
             fatal = next((line for line in lines if line.startswith("fatal: ")), lines[0])[:200]
+            fatal += "".join(line.replace("\t", " ") for line in lines[:6] if line.startswith("\t"))  # files
             if "not a git repository" in fatal:
                 raise NoRepository(f"there is no git repository around {self.folder}")
             off = next((f" (off, as .git/config names it: {name})" for name in self._off if name != OURS), "")
