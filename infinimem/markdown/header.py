@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from infinimem.markdown.characters import clean_text, sound
@@ -242,14 +242,7 @@ def _handlers() -> dict[str, Any]:
                 values[key.value] = self.construct_object(value)
             return values
 
-    class Yaml(YAMLHandler):
-        loader = Strings
-
-        def load(self, fm: str, **kwargs: object) -> Any:
-            return super().load(fm, Loader=self.loader)
-
-    class Toml(BaseHandler):
-        def load(self, fm: str) -> Any:
-            return tomllib.loads(fm)
-
-    return {"-": Yaml(_EDGES), "+": Toml(_EDGES), "{": JSONHandler(_EDGES)}
+    handlers = {"-": YAMLHandler(_EDGES), "+": BaseHandler(_EDGES), "{": JSONHandler(_EDGES)}
+    handlers["-"].load, handlers["-"].loader = partial(yaml.load, Loader=Strings), Strings
+    handlers["+"].load = tomllib.loads
+    return handlers
