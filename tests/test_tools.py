@@ -28,8 +28,7 @@ def test_five_tools_by_iteration_attribute_and_name() -> None:
 
 def test_schemas_say_what_the_functions_take() -> None:
     for tool in TOOLS:
-        assert tool.openai()["function"]["parameters"] == tool.parameters
-        assert tool.anthropic()["input_schema"] == tool.parameters
+        assert tool.listed("input_schema")["input_schema"] == tool.parameters
         assert set(tool.parameters["required"]) <= set(tool.parameters["properties"])
         assert all("description" in rule for rule in tool.parameters["properties"].values())
         assert list(inspect.signature(getattr(TOOLS, tool.name)).parameters) == [

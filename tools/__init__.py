@@ -270,11 +270,11 @@ class Toolbox:
 
     def openai(self) -> list[Result]:
         """The tools as OpenAI's chat API lists them."""
-        return [tool.openai() for tool in self]
+        return [{"type": "function", "function": tool.listed("parameters")} for tool in self]
 
     def anthropic(self) -> list[Result]:
         """The tools as Anthropic's messages API lists them."""
-        return [tool.anthropic() for tool in self]
+        return [tool.listed("input_schema") for tool in self]
 
 
 def _tool(name: str, value: str, view: Callable[[], View]) -> Tool:

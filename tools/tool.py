@@ -16,7 +16,7 @@ from inspect import Signature, getdoc, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from infinimem.errors import InfinimemError, meant
+from infinimem.errors import InfinimemError, UsageError, meant
 from infinimem.markdown.characters import clean_text, visible
 from infinimem.markdown.characters import name as name_of
 from infinimem.markdown.document import Document
@@ -47,7 +47,7 @@ class Tool:
         try:
             checked, notes = check(self.parameters, arguments)
             result = self.function(**checked)
-        except (ArgumentError, InfinimemError) as error:
+        except InfinimemError as error:
             return {"error": str(error)}
         return {**result, "notes": [*notes, *result.get("notes", ())]} if notes else result
 
@@ -71,14 +71,9 @@ class Tool:
         call.__annotations__, call.__doc__ = hints, getdoc(function)
         return call
 
-    def openai(self) -> Result:
-        """As OpenAI's chat API lists tools."""
-        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
-        return {"type": "function", "function": function}
-
-    def anthropic(self) -> Result:
-        """As Anthropic's messages API lists tools."""
-        return {"name": self.name, "description": self.description, "input_schema": dict(self.parameters)}
+    def listed(self, parameters: str) -> Result:
+        """What APIs are told of it, with the schema of its arguments under the name that they give that."""
+        return {"name": self.name, "description": self.description, parameters: dict(self.parameters)}
 
 
 @dataclass(frozen=True)
@@ -181,12 +176,8 @@ def header_end(view: View, document: Document) -> int:
     return 0 if view.is_note(document.id) else document.header_end
 
 
-class ArgumentError(ValueError):
-    """The call cannot be made; the message is one line for whoever made it."""
-
-
 def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments to call with, and what was changed about them; ArgumentError if one cannot be
+    """Return the arguments to call with, and what was changed about them; UsageError if one cannot be
     mended. None counts as not given, as does "" where it is not required."""
     properties: Mapping[str, Mapping[str, Any]] = schema["properties"]
     checked: dict[str, Any] = {}
@@ -198,7 +189,7 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict
     for name, rule in properties.items():
         value = arguments.get(name)
         if value is None and name in schema["required"]:
-            raise ArgumentError(f"{name!r} is missing: {rule['description']}")
+            raise UsageError(f"{name!r} is missing: {rule['description']}")
         is_given = value is not None and (value != "" or name in schema["required"])
         checked[name] = _mended(name, value, rule, notes) if is_given else rule.get("default")
     return checked, notes
@@ -209,14 +200,14 @@ def _mended(name: str, value: Any, rule: Mapping[str, Any], notes: list[str]) ->
     if kind == "boolean":
         truth = {"true": True, "false": False, "1": True, "0": False}.get(str(value).lower())
         if truth is None:
-            raise ArgumentError(f"{given}; true or false is wanted")
+            raise UsageError(f"{given}; true or false is wanted")
         return truth
     if kind == "integer":
         is_whole = value.is_integer() if isinstance(value, float) else not isinstance(value, bool)
         try:
             number = int(value if is_whole else "")
         except (TypeError, ValueError):
-            raise ArgumentError(f"{given}; a whole number is wanted") from None
+            raise UsageError(f"{given}; a whole number is wanted") from None
         clamped = max(min(number, rule.get("maximum", number)), rule.get("minimum", number))
         if clamped != number:
             notes.append(f"{name} = {str(number)[:20]} is out of range, {clamped} was used")
@@ -224,12 +215,12 @@ def _mended(name: str, value: Any, rule: Mapping[str, Any], notes: list[str]) ->
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
-        raise ArgumentError(f"{name!r} is a {type(value).__name__}; a string is wanted")
+        raise UsageError(f"{name!r} is a {type(value).__name__}; a string is wanted")
     if not value.strip() or len(value) > rule.get("maxLength", len(value)):
         wrong = "too long" if value.strip() else "empty"
-        raise ArgumentError(f"{name!r} is {wrong}: {rule['description']}")
+        raise UsageError(f"{name!r} is {wrong}: {rule['description']}")
     if "enum" in rule and value not in rule["enum"]:
-        raise ArgumentError(f"{given}; choose one of {', '.join(rule['enum'])}")
+        raise UsageError(f"{given}; choose one of {', '.join(rule['enum'])}")
     return value
 
 

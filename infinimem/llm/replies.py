@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from threading import Lock
@@ -60,7 +61,8 @@ class Cached(Wrapper):
 
     def silent(self) -> Nobody:
         """Return a client of the same name and address that asks nobody."""
-        return Nobody(self.name, self.address, ModelUnavailable(f"a reply of {self.name} is kept no more"))
+        why = partial(ModelUnavailable, f"a reply of {self.name} is kept no more")
+        return Nobody(self.name, self.address, why)
 
     @contextmanager
     def cap(self, max_tokens: int | None) -> Iterator[None]:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from infinimem.llm.base import Failure, Reply, Task
 from infinimem.markdown.characters import name as name_of
-from infinimem.markdown.characters import one_line
+from infinimem.markdown.characters import one_line, sound
 from infinimem.model import KINDS, Entry
 
 Schema = dict[str, Any]
@@ -253,7 +253,6 @@ def _head(row: Mapping[str, Any]) -> str:
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 MAX_REPLY = 1024 * 1024
 """Characters; no task asks for as much, and what cannot be an answer is not worth parsing."""
@@ -310,7 +309,7 @@ def _fit(value: Any, schema: Mapping[str, Any], depth: int = 0) -> Any:
     if isinstance(value, dict):
         known = schema.get("properties")
         return {
-            _clean(key): _fit(item, known.get(key, {}) if known else {}, depth + 1)
+            sound(key): _fit(item, known.get(key, {}) if known else {}, depth + 1)
             for key, item in value.items()
             if known is None or key in known
         }
@@ -318,11 +317,7 @@ def _fit(value: Any, schema: Mapping[str, Any], depth: int = 0) -> Any:
         return [_fit(item, schema.get("items", {}), depth + 1) for item in value]
     if isinstance(value, int) and not isinstance(value, bool) and "string" in kinds:
         return str(value)
-    return _clean(value) if isinstance(value, str) else value
-
-
-def _clean(text: str) -> str:
-    return _SURROGATE.sub("\ufffd", text)
+    return sound(value) if isinstance(value, str) else value
 
 
 @cache

@@ -242,7 +242,7 @@ def _handlers() -> dict[str, Any]:
                 values[key.value] = self.construct_object(value)
             return values
 
-    handlers = {"-": YAMLHandler(_EDGES), "+": BaseHandler(_EDGES), "{": JSONHandler(_EDGES)}
+    handlers: dict[str, Any] = {"-": YAMLHandler(_EDGES), "+": BaseHandler(_EDGES), "{": JSONHandler(_EDGES)}
     handlers["-"].load, handlers["-"].loader = partial(yaml.load, Loader=Strings), Strings
     handlers["+"].load = tomllib.loads
     return handlers
