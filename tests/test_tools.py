@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from in_memory import LISBON, view_of
 from infinimem.tools import Toolbox
-from infinimem.tools.tool import fenced, shown
+from infinimem.tools.tool import shown
+
+from infinimem.markdown.characters import fenced
 
 VIEW = view_of(LISBON)
 TOOLS = Toolbox(lambda: VIEW)
@@ -93,7 +95,7 @@ def test_what_can_be_mended_is_mended_and_told() -> None:
 
 @given(st.text(alphabet="`~\n a", max_size=60))
 def test_no_stored_text_ends_the_fence(text: str) -> None:
-    opening, *inside, closing = fenced(text.split("\n")).split("\n")
+    opening, *inside, closing = fenced(text).split("\n")
     fence = opening.removesuffix("memory")
     assert closing == fence
     assert set(fence) == {"`"}

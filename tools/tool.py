@@ -17,7 +17,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from infinimem.errors import InfinimemError, UsageError, meant
-from infinimem.markdown.characters import clean_text, visible
+from infinimem.markdown.characters import clean_text, fenced, visible
 from infinimem.markdown.characters import name as name_of
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, text_start, unsign
@@ -54,9 +54,10 @@ class Tool:
     def told(self, result: Result) -> str:
         """A result for a model to read: labelled as recorded data, in a fence that it cannot break."""
         if "error" in result:
-            return f"{self.name}: error\n{fenced([result['error']])}"
+            return f"{self.name}: error\n{fenced(result['error'], 'memory')}"
         notes = "".join(f"\n({note})" for note in result.get("notes", ()))
-        return f"{self.name}: {LABEL}\n{fenced(self.rows(result))}{notes}"
+        body = "\n".join(self.rows(result))
+        return f"{self.name}: {LABEL}\n{fenced(body, 'memory')}{notes}"
 
     def telling(self, function: Callable[..., Result]) -> Callable[..., str]:
         """A function with the same name, docstring and arguments that returns the result as text."""
@@ -157,13 +158,6 @@ def closest(text: str, piece: str, terms: frozenset[str], words: Analyzer) -> in
     often = Counter(term for some in held for term in some)
     worth = [sum(1 / often[term] for term in set().union(*held[at : at + 3])) for at in range(len(held))]
     return parts[worth.index(max(worth))].start()
-
-
-def fenced(lines: Iterable[str]) -> str:
-    """The lines in a fence longer than any run of backticks among them."""
-    body = "\n".join(lines)
-    fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", body))])
-    return f"{fence}memory\n{body}\n{fence}"
 
 
 def scope_of(name: str) -> Scope:

@@ -356,32 +356,28 @@ class Meaning:
         self._view, self._reading = view, reading
         columns: Columns = tables.kept.setdefault(reading.folder, Columns())
         with columns.lock:
-            self._compare(columns, query, parts, turns)
-
-    def _compare(self, columns: Columns, query: str, parts: Set[int], turns: Set[int]) -> None:
-        view, reading = self._view, self._reading
-        columns.read(reading)
-        said = (columns.parts == GROUPS.index("evidence")) & (columns.seqs > 0)
-        chosen = np.isin(columns.parts, list(parts)) | (said & np.isin(columns.seqs, list(turns)))
-        wanted, vectors = np.flatnonzero(chosen | said), vectors_of(view)
-        self._vectors = vectors.rows
-        missing = self._missing(columns, self._vectors, wanted)
-        if len(missing):
-            self._vectors = vectors.add(*self._texts(columns.ids[missing].tolist()))
-            self._missing(columns, self._vectors, wanted)
-        asked = nameless(query, view.lines.names(SPEAKER))
-        if columns.query[0] != asked:  # a search may ask twice
-            columns.query = (asked, view.embedder.embed([asked], "query")[0])
-        vector = columns.query[1]
-        self._query = vector.astype(np.float64)
-        here = chosen & (columns.at >= 0)
-        scope = (frozenset(parts), turns, len(columns.ids), self._vectors)
-        if columns.texts[0] != scope:
-            columns.texts = (scope, np.unique(columns.at[here]))
-        texts = columns.texts[1]
-        ((near, cosines),) = nearest(self._vectors.matrix, vector[None], NEAREST, texts)
-        near = texts[near[np.array(cosines) > 0]]
-        self.nearest: list[int] = columns.ids[here & np.isin(columns.at, near)].tolist()
+            columns.read(reading)
+            said = (columns.parts == GROUPS.index("evidence")) & (columns.seqs > 0)
+            chosen = np.isin(columns.parts, list(parts)) | (said & np.isin(columns.seqs, list(turns)))
+            wanted, vectors = np.flatnonzero(chosen | said), vectors_of(view)
+            self._vectors = vectors.rows
+            missing = self._missing(columns, self._vectors, wanted)
+            if len(missing):
+                self._vectors = vectors.add(*self._texts(columns.ids[missing].tolist()))
+                self._missing(columns, self._vectors, wanted)
+            asked = nameless(query, view.lines.names(SPEAKER))
+            if columns.query[0] != asked:  # a search may ask twice
+                columns.query = (asked, view.embedder.embed([asked], "query")[0])
+            vector = columns.query[1]
+            self._query = vector.astype(np.float64)
+            here = chosen & (columns.at >= 0)
+            scope = (frozenset(parts), turns, len(columns.ids), self._vectors)
+            if columns.texts[0] != scope:
+                columns.texts = (scope, np.unique(columns.at[here]))
+            texts = columns.texts[1]
+            ((near, cosines),) = nearest(self._vectors.matrix, vector[None], NEAREST, texts)
+            near = texts[near[np.array(cosines) > 0]]
+            self.nearest: list[int] = columns.ids[here & np.isin(columns.at, near)].tolist()
 
     def shares(self, rows: Sequence[Row], most: float) -> list[float]:
         """Return what rows get for their nearness, the nearest `most`; 0 where nothing is alike.

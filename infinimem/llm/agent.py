@@ -27,9 +27,9 @@ from typing import Any
 from infinimem import tokens
 from infinimem.errors import ModelNotConfigured, ReplyAwaited, UsageError
 from infinimem.llm.base import AGENT
-from infinimem.llm.replies import Cached, Kept, fenced, kept, put_reply
+from infinimem.llm.replies import Cached, Kept, kept, put_reply
 from infinimem.llm.tasks import filled, read
-from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.characters import clean_text, fenced, one_line
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import Usage
 from infinimem.store.files import MAX_OWNED, STAGED, digest

@@ -26,7 +26,7 @@ from typing import Any
 from infinimem import tokens
 from infinimem.errors import ModelUnavailable, ReplyAwaited, SpendingCapReached
 from infinimem.llm.base import LLM, Nobody, Reply, Task, Wrapper
-from infinimem.markdown.characters import one_line
+from infinimem.markdown.characters import fenced, one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Usage
 
@@ -231,14 +231,8 @@ def _write(path: Path, head: Mapping[str, str], sections: Mapping[str, str]) -> 
     from tempfile import NamedTemporaryFile
 
     lines = "".join(f"{name}: {value}\n" for name, value in head.items())
-    body = "".join(f"\n# {title}\n\n{fenced(part)}" for title, part in sections.items())
+    body = "".join(f"\n# {title}\n\n{fenced(part)}\n" for title, part in sections.items())
     with suppress(OSError), NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as part:
         part.write(f"---\n{lines}---\n{body}".encode("utf-8", "backslashreplace"))
         part.close()
         Path(part.name).replace(path)
-
-
-def fenced(text: str) -> str:
-    """Return a text as a code block whose fence it cannot end."""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence}\n{text}\n{fence}\n"

@@ -127,11 +127,8 @@ def template(name: str, package: str = "infinimem.prompts") -> Prompt:
 
 def placeholders(task: Task) -> frozenset[str]:
     """The variables that its template uses."""
-    return frozenset(_PLACEHOLDER.findall("\n".join(_for(task))))
-
-
-def _for(task: Task) -> Prompt:
-    return Prompt(*(_chosen(half, task.variables) for half in template(task.name, task.prompts)))
+    halves = (_chosen(half, task.variables) for half in template(task.name, task.prompts))
+    return frozenset(_PLACEHOLDER.findall("\n".join(halves)))
 
 
 def _chosen(text: str, names: Collection[str]) -> str:
@@ -146,7 +143,8 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 def render(task: Task, variables: Mapping[str, Any]) -> Prompt:
     """Fill a task's template with variables as `shown` tells them; placeholders inside values are text."""
     check(task.name, placeholders(task), variables)
-    return Prompt(*(_PLACEHOLDER.sub(lambda m: shown(variables[m[1]]), half) for half in _for(task)))
+    told = {name: shown(value) for name, value in variables.items()}
+    return Prompt(*(filled(half, told) for half in template(task.name, task.prompts)))
 
 
 def check(name: str, expected: Iterable[str], variables: Mapping[str, Any]) -> None:
