@@ -35,7 +35,7 @@ from infinimem.index.pieces import (
 )
 from infinimem.index.questions import factors, pointing, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
-from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, compared, rarity
+from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, Lookup, compared, rarity
 from infinimem.log import log
 from infinimem.markdown.characters import text_key
 from infinimem.markdown.sections import Partition, partitions
@@ -236,14 +236,15 @@ class Searcher:
         turns = self._view.unfiled if scope == "default" else frozenset[int]()
         asked = [*terms, *(self._words.joined(query) if terms else ())]
         weights = {term: _rarity(reading, ENTRIES, term) for term in asked}
-        pairs = self._pairs(reading, query) if terms else {}
         meaning = self._meaning(reading, query, parts, turns)
         names = self._names(reading, kind, query, weights, sum(weights[term] for term in terms), parts)
         near = {*names, *(meaning.nearest if meaning else ())}
-        words = reading.scores(ENTRIES, WEIGHTS, weights, max(KEPT, 2 * limit), parts, turns, pairs, ids=near)
+        lookup = Lookup(WEIGHTS, weights, self._pairs(reading, query) if terms else {})
+        words = reading.scores(ENTRIES, lookup, max(KEPT, 2 * limit), parts, turns, near)
         wholes = _wholes(reading, weights, WHOLES)
         found = _joined(reading, self._view, words)
-        if found and not (meaning or reading.scores(ENTRIES, {OWN: 1.0}, weights, 1, parts, turns, pairs)):
+        alone = lookup._replace(fields={OWN: 1.0})
+        if found and not (meaning or reading.scores(ENTRIES, alone, 1, parts, turns)):
             found = [one for one in found if one[1].id in names or self._is_about(*one, asked)]
         rows = [row for _, row in found]
         said = [
@@ -302,7 +303,7 @@ class Searcher:
         called = "select r.id from called c join row r on r.doc = c.doc where c.key = ? and r.line = ?"
         key = name_key(self._words, query)
         exactly = {row[0] for row in reading.db.execute(called, (key, WHOLE))}
-        found = reading.scores(DOCUMENTS, {AROUND: 1.0}, weights, NAMED, parts, ids=exactly)
+        found = reading.scores(DOCUMENTS, Lookup({AROUND: 1.0}, weights), NAMED, parts, ids=exactly)
         found = {number: score for number, score in found.items() if score > full / 2 or number in exactly}
         named: dict[int, float] = {}
         first = (  # SQLite gives the columns of the row with the least
@@ -358,7 +359,8 @@ def _rarity(reading: Reading, table: str, term: str) -> float:
 
 
 def _wholes(reading: Reading, weights: Mapping[str, float], most: int) -> dict[int, float]:
-    return reading.scores(DOCUMENTS, {OWN: WHOLE_WEIGHT}, weights, most, PARTS_OF["all"], by="doc")
+    lookup = Lookup({OWN: WHOLE_WEIGHT}, weights)
+    return reading.scores(DOCUMENTS, lookup, most, PARTS_OF["all"], by="doc")
 
 
 def _joined(reading: Reading, view: View, ids: Collection[int]) -> list[tuple[str, Row]]:

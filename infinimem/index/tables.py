@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from infinimem.errors import LibraryError
 from infinimem.index.pieces import GROUPS, NEIGHBOURS, Pieces, Row, name_key
-from infinimem.index.words import AROUND, OWN, PADDING, Bag, Words, fields_of, table_of
+from infinimem.index.words import AROUND, OWN, PADDING, Bag, Lookup, Words, fields_of, table_of
 from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.store.files import MAX_FILE, Files
@@ -127,26 +127,23 @@ class Reading:
     def scores(
         self,
         table: str,
-        fields: Mapping[str, float],
-        weights: Mapping[str, float],
+        lookup: Lookup,
         limit: int,
         parts: Collection[int],
         turns: Collection[int] = (),
-        pairs: Mapping[tuple[str, str], float] = {},  # read alone
         ids: Collection[int] = (),
         by: Literal["id", "doc"] = "id",
     ) -> dict[int, float]:
         """Return the best rows that hold a term with their scores, by id or document, and how `ids` score.
 
         Args:
-            fields, weights, pairs: as `Words.terms`.
             limit: of tantivy's rows, about.
             parts, turns: numbers of groups that are searched, and seqs of turns that are searched too.
             ids: of rows that are asked for whatever they score; 0 where they hold none of the terms.
         """
         found = dict.fromkeys(ids, 0.0)
         words = self._words[table] if self._words else None
-        if words and (query := words.terms(fields, weights, pairs)):
+        if words and (query := words.query(lookup)):
             asked = limit if len(parts) == len(GROUPS) else 2 * limit
             while True:
                 hits = words.find(query, asked)
@@ -169,7 +166,7 @@ class Reading:
         for bag in self.bags[table]:
             row = bag.row
             if row.part in parts or (row.part == SAID_PART and row.seq in turns):
-                score, number = bag.score(fields, weights, pairs, means), row.id if by == "id" else row.doc
+                score, number = bag.score(lookup, means), row.id if by == "id" else row.doc
                 if score or number in found:
                     found[number] = score
         return found
@@ -322,7 +319,7 @@ class Tables:
                 some = [row for row in fresh if table_of(row) == table]
                 words.change(mark, dead, some)
                 for row in some:
-                    for at, (_, terms, extra) in enumerate(fields_of(row), 1):
+                    for at, (terms, extra) in enumerate(fields_of(row).values(), 1):
                         counts[table][at] += extra + (terms.count(" ") + 1 if terms else 0)
                 counts[table][0] += len(some)
             if path:
