@@ -175,9 +175,8 @@ def shown(value: Any) -> str:
     these lines are shown, and all else is for programs."""
     if isinstance(value, str):
         return value
-    if isinstance(value, list | tuple) and value:
-        return "\n".join("\n".join(_lines(item)) for item in value)
-    return "\n".join(_lines(value))
+    rows = value if isinstance(value, list | tuple) and value else (value,)
+    return "\n".join(line for row in rows for line in _lines(row))
 
 
 def _lines(value: Any) -> Iterator[str]:
@@ -256,8 +255,6 @@ MAX_REPLY = 1024 * 1024
 """Characters; no task asks for as much, and what cannot be an answer is not worth parsing."""
 MAX_DEPTH = 50
 
-Fault = tuple[Failure, str]
-
 
 def read(text: str, schema: Mapping[str, Any]) -> Reply:
     """Read a reply: one with `data`, or with `failure` (EMPTY, REASONING, TRUNCATED, JSON_PARSE_FAIL,
@@ -268,29 +265,29 @@ def read(text: str, schema: Mapping[str, Any]) -> Reply:
     if not said.strip():
         kind: Failure = "REASONING" if text.strip() else "EMPTY"
         return Reply(None, kind, KINDS[kind], text)
-    fault: Fault = ("JSON_PARSE_FAIL", "the reply holds no JSON object")
+    failed = Reply(None, "JSON_PARSE_FAIL", "the reply holds no JSON object", text)
     braced = said[max(said.find("{"), 0) : said.rfind("}") + 1]
     for candidate in filter(None, (said, *_FENCE.findall(said), braced)):
-        data, problem = _parse(candidate, schema)
-        if problem is None:
-            return Reply(data, text=text)
-        if problem[0] == "SCHEMA_FAIL" or fault[0] != "SCHEMA_FAIL":
-            fault = problem
-    return Reply(None, *fault, text)
+        reply = replace(_parse(candidate, schema), text=text)
+        if reply.data is not None:
+            return reply
+        if reply.failure == "SCHEMA_FAIL" or failed.failure != "SCHEMA_FAIL":
+            failed = reply
+    return failed
 
 
-def _parse(text: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Fault | None]:
+def _parse(text: str, schema: Mapping[str, Any]) -> Reply:
     import fastjsonschema
 
     try:
         value = _fit(json.loads(text, parse_constant=_refuse), schema)
     except (ValueError, RecursionError) as error:
-        return None, ("JSON_PARSE_FAIL", f"not JSON: {error}")
+        return Reply(None, "JSON_PARSE_FAIL", f"not JSON: {error}")
     try:
         _validator(json.dumps(schema, sort_keys=True))(value)
     except fastjsonschema.JsonSchemaValueException as error:
-        return None, ("SCHEMA_FAIL", str(error).replace("data", "the reply", 1))
-    return value, None
+        return Reply(None, "SCHEMA_FAIL", str(error).replace("data", "the reply", 1))
+    return Reply(value)
 
 
 def _refuse(name: str) -> None:
