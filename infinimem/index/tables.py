@@ -11,7 +11,6 @@ In: an index that took in what changed. Out: `Reading`, what one search asks. Wh
 from __future__ import annotations
 
 import json
-import mmap
 import secrets
 import shutil
 import sqlite3
@@ -268,8 +267,8 @@ class Tables:
         """Raise an OSError or ValueError unless tantivy's files are there and, looked at once, as written."""
         folder = self.index.folder / name if self.index.folder else Path()
         for path, size, crc in db.execute("select name, size, crc from file"):
-            checked = self._checked.get(path) == crc
-            if (folder / path).stat().st_size != size or (not checked and _checksum(folder / path) != crc):
+            file, is_known = folder / path, self._checked.get(path) == crc
+            if file.stat().st_size != size or not (is_known or zlib.crc32(file.read_bytes()) == crc):
                 raise ValueError(f"{path} is garbled")
             self._checked[path] = crc
 
@@ -343,21 +342,14 @@ class Tables:
         for path in folder.glob("*/*"):
             name = str(path.relative_to(folder))
             if path.suffix != ".lock":
-                crc = known[name] if name in known and path.suffix != ".json" else _checksum(path)
+                is_known = name in known and path.suffix != ".json"
+                crc = known[name] if is_known else zlib.crc32(path.read_bytes())
                 db.execute("insert into file values(?, ?, ?)", (name, path.stat().st_size, crc))
                 self._checked[name] = crc
 
 
 def _tail(db: sqlite3.Connection, mark: int) -> list[Row]:
     return [Row._make(row) for row in db.execute("select * from row where id > ?", (mark,))]
-
-
-def _checksum(path: Path) -> int:
-    with path.open("rb") as file:
-        if not path.stat().st_size:
-            return 0
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return zlib.crc32(data)
 
 
 _DOUBTED = f"""
