@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import Signature, getdoc, signature
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
 from infinimem.errors import InfinimemError, UsageError, meant
 from infinimem.markdown.characters import clean_text, fenced, visible
@@ -77,8 +77,7 @@ class Tool:
         return {"name": self.name, "description": self.description, parameters: dict(self.parameters)}
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """What a schema says of an argument beside its type; `longest`: characters of a text."""
 
     minimum: int | None = None
@@ -117,8 +116,8 @@ def _rule(kind: Any) -> dict[str, Any]:
     choices = {"enum": [*get_args(kind)]} if get_origin(kind) is Literal else {}
     known: dict[str, Any] = {"type": _TYPES[str if choices else kind], **choices}
     for rule in rules:
-        words = {"minimum": rule.minimum, "maximum": rule.maximum, "maxLength": rule.longest}
-        known |= {word: value for word, value in words.items() if value is not None}
+        words = zip(("minimum", "maximum", "maxLength"), rule, strict=True)
+        known |= {word: value for word, value in words if value is not None}
     return known
 
 
@@ -221,8 +220,7 @@ def _mended(name: str, value: Any, rule: Mapping[str, Any], notes: list[str]) ->
 _NOTED = ("when", "refers")
 
 
-@dataclass(frozen=True)
-class _Passage:
+class _Passage(NamedTuple):
     """Lines of a document that a result shows, each with the mark behind its number."""
 
     doc_id: str

@@ -65,16 +65,14 @@ Search = Callable[[Any, int, int], tuple[int, int]]
 """From a text and two offsets in it, where a match begins and ends; -1 where there is none."""
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """A line in which the pattern occurs; lines count from 1."""
 
     document: Document
     line: int
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """How many lines match, and the first of them by document and line."""
 
     total: int

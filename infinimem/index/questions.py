@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from infinimem.settings import SearchSettings
 from infinimem.terms import MONTHS, STOP_WORDS, fold, tokens
@@ -72,8 +71,7 @@ _DATES = (
 """The most precise first; a month or a year alone only behind a word that says that it is one."""
 
 
-@dataclass(frozen=True)
-class NamedDate:
+class NamedDate(NamedTuple):
     """A day, a month or a year; 0 for what is left out ("8 May" has no year)."""
 
     year: int
@@ -137,8 +135,7 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """Whose words a question asks for.
 
     `speakers` are the names of the one person (several where people share the name that was used); `oneself`

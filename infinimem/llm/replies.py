@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from infinimem import tokens
 from infinimem.errors import ModelUnavailable, ReplyAwaited, SpendingCapReached
@@ -143,8 +143,7 @@ class Cached(Wrapper):
         }
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """A file: what stands in its header, and in its sections by title."""
 
     head: Mapping[str, str]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from infinimem.markdown.document import Document, Heading
 from infinimem.tokens import estimate
@@ -15,8 +15,7 @@ from infinimem.tokens import estimate
 PARTITION_TOKENS = 400  # of one, by estimate, so that the blocks of a document hang on nothing else
 
 
-@dataclass(frozen=True)
-class Partition:
+class Partition(NamedTuple):
     """A run of lines under one path of headings; lines count from 1, both ends included."""
 
     headings: tuple[str, ...]
