@@ -21,6 +21,7 @@ from infinimem.markdown.characters import clean_text, fenced, visible
 from infinimem.markdown.characters import name as name_of
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, text_start, unsign
+from infinimem.spec import load, unusable
 from infinimem.store.view import Scope, View
 from infinimem.terms import Analyzer
 
@@ -41,6 +42,24 @@ class Tool:
     def of(cls, function: Callable[..., Result], rows: Callable[[Result], Iterable[str]]) -> Tool:
         """The tool that a function is: its name, its docstring, the schema of its signature."""
         return cls(function.__name__, *described(getattr(function, "__func__", function)), function, rows)
+
+    @classmethod
+    def added(cls, name: str, value: str, view: Callable[[], View]) -> Tool:
+        """The tool that an entry point of a package names (`tools/__init__.py`)."""
+        function = load(value)
+        description, parameters = described(function)
+
+        def call(**arguments: Any) -> Result:
+            try:
+                result: Result = function(view(), **arguments)
+                if "rows" in result:
+                    return {**result, **_fitting(result["rows"])}
+                list(() if "error" in result else rows(result))
+            except (Exception, SystemExit) as error:  # whatever the code of others may raise
+                raise unusable(value, f"{type(error).__name__}: {error}") from error
+            return result
+
+        return cls(name, description, parameters, call, rows)
 
     def run(self, arguments: Mapping[str, Any]) -> Result:
         """Run it. A wrong argument or id gives {"error": one line}; a mended one is told in "notes"."""
@@ -157,6 +176,17 @@ def closest(text: str, piece: str, terms: frozenset[str], words: Analyzer) -> in
     often = Counter(term for some in held for term in some)
     worth = [sum(1 / often[term] for term in set().union(*held[at : at + 3])) for at in range(len(held))]
     return parts[worth.index(max(worth))].start()
+
+
+def _fitting(lines: Iterable[str]) -> Result:
+    """As many rows as fit a result, and a note where they are not all."""
+    kept, room = list[str](), RESULT_LENGTH
+    for row in map(shown, lines):
+        room -= len(row) + 1
+        if room < 0:
+            return {"rows": kept, "notes": ["the rows that follow would be too much at once"]}
+        kept.append(row)
+    return {"rows": kept}
 
 
 def scope_of(name: str) -> Scope:

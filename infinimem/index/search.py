@@ -20,19 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from infinimem.errors import ModelUnavailable
-from infinimem.index.pieces import (
-    BLOCK,
-    GROUPS,
-    PASSAGE,
-    WHOLE,
-    Pieces,
-    Row,
-    cut,
-    name_key,
-    part,
-    passage,
-    plain,
-)
+from infinimem.index.pieces import BLOCK, GROUPS, PASSAGE, WHOLE, Pieces, Row, cut, name_key, plain
 from infinimem.index.questions import factors, pointing, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
 from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, Lookup, compared, rarity
@@ -94,20 +82,21 @@ class Searcher:
 
     def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
         """Return the entries that answer a query best, in the default scope evidence too that none cites."""
-        items = ((self._shown(hit), hit.score) for hit in self._hits("entries", query, limit, scope))
+        hits = self._hits("entries", query, limit, scope)
+        items = ((self._pieces.shown(hit.name, hit.row), hit.score) for hit in hits)
         return [replace(item, score=score) for item, score in items if item]
 
     def blocks(self, query: str, limit: int = 10, scope: Scope = "default") -> list[Retrieved]:
         """Return the heading blocks that answer a query best, and in the default scope the turns that stand
         for themselves (`View.unfiled`); ties by document and line."""
         found: dict[tuple[str, int], list[tuple[Ranked, Partition | None]]] = {}
-        blocks = self._view.derived(_blocks)
+        blocks, document = self._view.derived(_blocks), self._view.document
         for hit in self._hits("blocks", query, max(KEPT // 2, 5 * limit), scope) if limit > 0 else ():
             name, row, block = hit.name, hit.row, None
             is_turn = scope == "default" and name.startswith(EVIDENCE)
             if row.line >= PASSAGE and not is_turn:
                 if name not in blocks:
-                    blocks[name] = partitions(self._view.document(name))
+                    blocks[name] = partitions(document(name))
                 block = next(
                     (one for one in blocks[name] if one.start_line <= row.start <= one.end_line), None
                 )
@@ -119,7 +108,7 @@ class Searcher:
             scored.append((-round(score, DIGITS), name, start, *lines[0]))
         items = list[Retrieved]()
         for score, name, _, hit, block in sorted(scored, key=lambda one: one[:3]):
-            item = self._pieces.block(self._view.document(name), block) if block else self._shown(hit)
+            item = self._pieces.block(document(name), block) if block else self._pieces.shown(name, hit.row)
             if item and scope == "default" and name.startswith(EVIDENCE):
                 item = replace(self.lines_at(name, item.start_line, item.end_line), text=item.text)
             if item:
@@ -195,24 +184,6 @@ class Searcher:
         scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
         return sorted(scored, key=lambda item: -item.score)
 
-    # ── hits as they are shown ──────────────────────────────────────────────────────────────────
-
-    def _shown(self, hit: Ranked) -> Retrieved | None:
-        """Return what stands there; None where a note was saved meanwhile and is shorter now."""
-        row, document = hit.row, self._view.document(hit.name)
-        if row.end > len(document.lines):
-            return None
-        if not document.entries:
-            item = self._pieces.lines(document, row.start, row.end, document.path_at(row.start))
-        elif row.line <= PASSAGE:
-            item = passage(document, row.start, row.end)
-        else:
-            located = document.entries_in(row.start, row.start)
-            if not located or located[0].seq != row.seq:
-                return None
-            item = self._pieces.entry(located[0])
-        return part(document, item, row.piece) if row.piece else item
-
     # ── the ranking ─────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -272,7 +243,7 @@ class Searcher:
 
     def _is_about(self, name: str, row: Row, asked: Sequence[str]) -> bool:
         """Whether it points to what is beside it ("I gave it away"), or its headings or turns have a word."""
-        item = self._shown(Ranked(name, row, 0.0)) if row.seq else None
+        item = self._pieces.shown(name, row) if row.seq else None
         if item is None or not pointing().isdisjoint(re.findall(r"[\w']+", item.text.casefold())):
             return True
         texts = [*item.headings, *(turn.text for turn in self._pieces.turns(item.origin))]
