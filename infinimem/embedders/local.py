@@ -10,7 +10,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, lru_cache, partial
@@ -284,19 +284,13 @@ def lazily(choice: Choice, settings: EmbedderSettings) -> Callable[[], Embedder]
     return cache(partial(connect, choice, settings))
 
 
-def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str] | None = None) -> Embedder:
-    """Connect to an embedder.
-
-    Args:
-        name: None takes the settings'.
-        settings: [embedder] in force.
-        env: the environment, for the key; default is the process's own.
+def connect(name: str | None, settings: EmbedderSettings) -> Embedder:
+    """Connect to an embedder by its name, None takes the settings'; a server's key is OPENAI_API_KEY.
 
     Raises:
         UsageError: no embedder is called so, or a setting is none of its own.
         ModelNotConfigured: a package, a model's files or a key is missing.
     """
-    env = os.environ if env is None else env
     kind = chosen(name, settings)
     if kind not in EMBEDDERS:
         value = plugins("embedders")[kind]
@@ -310,7 +304,7 @@ def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str]
     if kind == "openai":
         from infinimem.embedders.openai import OpenAIEmbedder
 
-        return OpenAIEmbedder(settings.model, settings.base_url, env.get("OPENAI_API_KEY"))
+        return OpenAIEmbedder(settings.model, settings.base_url, os.environ.get("OPENAI_API_KEY"))
     if kind == "lexical":
         return Lexical()
     if kind == "minilm" and settings.model:

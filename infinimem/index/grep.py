@@ -152,15 +152,7 @@ def spans(expression: Any) -> Search:
     """Return what the package's `search` asks, which takes three times as long to tell of it."""
     import re2
 
-    try:
-        match, anywhere = expression._regexp.Match, re2._Anchor.UNANCHORED
-    except AttributeError:  # another version of the package
-
-        def slower(text: Any, start: int, end: int) -> tuple[int, int]:
-            found = expression.search(text, start, end)
-            return (-1, -1) if found is None else found.span()
-
-        return slower
+    match, anywhere = expression._regexp.Match, re2._Anchor.UNANCHORED  # of 1.1, as pyproject.toml has it
     return lambda text, start, end: match(anywhere, text, start, end)[0]
 
 
@@ -185,9 +177,8 @@ def compile_pattern(pattern: str, ignore_case: bool = True, literal: bool = Fals
             re2.compile(pattern, options)
         except re2.error as error:
             literal = True
-            reason = error.args[0] if error.args else error
-            reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
-            if "too large" in str(reason):
+            reason = error.args[0].decode("utf-8", "replace")
+            if "too large" in reason:
                 raise UsageError(TOO_LARGE) from None
             notes = [f"not a pattern that RE2 knows ({reason}); it was searched for literally"]
     options.literal = literal
