@@ -137,7 +137,7 @@ class Searcher:
             alike = zip(ordered, compared([known[name] for name in ordered], terms), strict=True)
             scores = {name: score for name, score in alike if score}
         else:
-            with self._tables.reading(self._view) as reading:
+            with self._view.derived(_tables).reading(self._view) as reading:
                 weights = {term: _rarity(reading, DOCUMENTS, term) for term in terms}
                 found = _wholes(reading, weights, GATHERED)
                 query = "select id, name from document where id in (select value from json_each(?))"
@@ -149,7 +149,7 @@ class Searcher:
 
     def frequencies(self, terms: Iterable[str]) -> tuple[dict[str, int], int]:
         """Return how many entries hold each term, and how many there are."""
-        with self._tables.reading(self._view) as reading:
+        with self._view.derived(_tables).reading(self._view) as reading:
             return {term: reading.frequency(ENTRIES, term) for term in terms}, reading.count(ENTRIES)
 
     # ── what stands somewhere ───────────────────────────────────────────────────────────────────
@@ -186,15 +186,11 @@ class Searcher:
 
     # ── the ranking ─────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def _tables(self) -> Tables:
-        return self._view.derived(_tables)
-
     def _hits(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Ranked]:
         terms = self._words.query_terms(query)
         if limit <= 0:
             return []
-        with self._tables.reading(self._view) as reading:
+        with self._view.derived(_tables).reading(self._view) as reading:
             hits = self._best(reading, kind, query, terms, scope, limit)
             if not hits and self._view.settings.search.language == "english":
                 hits = self._best(reading, kind, query, related(terms), scope, limit)
@@ -297,7 +293,7 @@ class Searcher:
         from infinimem.index.vectors import Meaning  # numpy
 
         try:
-            return Meaning(view, self._tables, reading, query, parts, turns)
+            return Meaning(view, view.derived(_tables), reading, query, parts, turns)
         except ModelUnavailable as error:
             log.warning("ranked by words alone: %s", error)
             return None

@@ -193,9 +193,8 @@ class Vectors:
         with self._writing:
             rows = self.rows
             missing = [key for key in wanted if key not in rows.at]
-            if missing and not (
-                self._in_memory or still()
-            ):  # asked after the file was opened: a later `forget` deletes that
+            # asked after the file was opened: a later `forget` deletes that
+            if missing and not (self._in_memory or still()):
                 rows = rows.copy()
             began = time.monotonic()
             for start in range(0, len(missing), _PORTION):

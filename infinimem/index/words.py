@@ -34,11 +34,9 @@ DIGITS = 4
 """Of a score, so that an order does not hang on the last bits of a float."""
 DUMMY = "."
 """No term: tokens have letters or digits."""
-_SMALL_HEAP, _HEAP = 15_000_000, 50_000_000
+_HEAP = 50_000_000
 """Bytes that a writer gathers before it writes a segment of its own."""
 _EXACT = 24
-MANY = 1000
-"""Rows from which on a writer gathers more."""
 
 Hit = tuple[float, DocAddress]
 
@@ -88,7 +86,7 @@ class Words:
 
         An OSError or ValueError if the disk refused, or another process writes.
         """
-        writer = self._index.writer(heap_size=_HEAP if len(rows) > MANY else _SMALL_HEAP, num_threads=1)
+        writer = self._index.writer(heap_size=_HEAP, num_threads=1)
         above = Query.range_query(self._schema, "id", FieldType.Unsigned, mark, None, include_lower=False)
         writer.delete_documents_by_query(above)
         if dead:  # by a query: a deletion by term takes a number for a signed one, and finds nothing
