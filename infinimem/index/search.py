@@ -221,12 +221,8 @@ class Searcher:
         ]
         most = MEANING_WEIGHT * (max(said, default=0.0) or 1.0)
         shares = meaning.shares(rows, most) if meaning else [0.0] * len(rows)
-        hits = [
-            Ranked(name, row, round((score + share) * prior, DIGITS))
-            for (name, row), score, share, prior in zip(
-                found, said, shares, factors(query, rows, settings), strict=True
-            )
-        ]
+        parted = zip(found, said, shares, factors(query, rows, settings), strict=True)
+        hits = [Ranked(*at, round((score + share) * prior, DIGITS)) for at, score, share, prior in parted]
 
         def order(hit: Ranked) -> tuple[Any, ...]:
             row, newest = hit.row, settings.newest

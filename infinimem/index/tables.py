@@ -104,15 +104,13 @@ class Reading:
         self.db, self._words, self._mark, self.folder = db, words, known.mark, known.folder
         sizes = json.loads(known.sizes)
         self.bags = {name: [bag for bag in tail if table_of(bag.row) == name] for name in PADDING}
-        self._counts = {name: sizes[name][0] + len(bags) for name, bags in self.bags.items()}
-        self._means = {
-            name: {
-                field: (sizes[name][at] + sum(bag.lengths[field] for bag in bags))
-                / max(self._counts[name], 1)
-                for at, field in enumerate((OWN, AROUND), 1)
+        self._means = dict[str, dict[str, float]]()
+        for name, bags in self.bags.items():
+            rows, *terms = sizes[name]
+            fields, count = zip((OWN, AROUND), terms, strict=True), max(rows + len(bags), 1)
+            self._means[name] = {
+                field: (some + sum(bag.lengths[field] for bag in bags)) / count for field, some in fields
             }
-            for name, bags in self.bags.items()
-        }
 
     def count(self, table: str) -> int:
         """Return how many rows a table has; of tantivy's those that are gone too, for a while."""

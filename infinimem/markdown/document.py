@@ -518,13 +518,8 @@ class Document:
         start, bare, tail = self.header_end, self._bare, len(self.lines) + 1
 
         def holds(number: int) -> bool:
-            line = bare[number - 1]
-            return (
-                number not in gone
-                and number not in empty
-                and bool(line.strip())
-                and forgotten_in(line) is None
-            )
+            line, is_gone = bare[number - 1], number in gone or number in empty
+            return not is_gone and bool(line.strip()) and forgotten_in(line) is None
 
         for heading in reversed(self.headings):
             while below and below[-1].level > heading.level:

@@ -58,13 +58,7 @@ def _blocks(document: Document) -> Iterator[Partition]:
         last = bound.line - 1 if bound else len(document.lines)
         while last >= first and _blank(document, last):
             last -= 1
-        title_only = (
-            here is not None
-            and last < here.line + here.rows
-            and bound is not None
-            and bound.level > here.level
-        )
-        if not title_only:
+        if not (here and bound and last < here.line + here.rows and bound.level > here.level):
             while first < last and _blank(document, first):
                 first += 1
             if first <= last:
