@@ -19,7 +19,7 @@ from infinimem import open_memory
 from infinimem.evaluation.datasets import benchmark
 from infinimem.index.search import searcher
 from infinimem.model import Retrieved
-from infinimem.strategies.readers.shown import best_partitions
+from infinimem.strategies.readers.pipeline import best_partitions
 
 READERS = ("hybrid", "summary", "bm25")
 FIRST = 10

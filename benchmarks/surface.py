@@ -32,7 +32,7 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.signature import format_entry
 from infinimem.memory import Memory, open_memory
 from infinimem.settings import EmbedderSettings, Settings
-from infinimem.strategies.allmem.spec import SEMANTIC, SURFACE, TEMPORAL, VERSION, AllmemSettings
+from infinimem.strategies.allmem.spec import SEMANTIC, TEMPORAL, UNIT, VERSION, AllmemSettings
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.records.record import Link, Record, Ref, record_id
@@ -160,7 +160,7 @@ def measured(memory: Memory, queries: int, k: int) -> Row:
         for archived in (False, True):
             took = milliseconds(
                 lambda row=row, archived=archived: space.nearest(
-                    row, k, ALLMEM.record_folders if archived else SURFACE
+                    row, k, ALLMEM.record_folders if archived else (UNIT.folder,)
                 )
             )
             times[archived].append(took)

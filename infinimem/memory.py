@@ -31,6 +31,7 @@ from infinimem.store.library import Clock, Library, init, system_clock
 from infinimem.store.receipts import last_forget, next_number, receipts_of
 from infinimem.store.state import newly_unanswered, note_usage, usage_by_day
 from infinimem.store.view import Applied, Outcome, Rejected, View
+from infinimem.user_folders import cache_folder
 
 if TYPE_CHECKING:
     from typing import Self
@@ -384,8 +385,6 @@ class Memory(Reader):
         the library, whose maker could have made them up."""
         if self.llm.address is None or not self.library.settings.llm.replies_days:
             return None
-        from infinimem.user_folders import cache_folder
-
         return cache_folder(str(self.library.files.root), "replies", str(last_forget(self.view)))
 
     def spent_today(self) -> int:
@@ -506,7 +505,6 @@ class Memory(Reader):
     def status(self) -> dict[str, Any]:
         """Return counts for people and scripts."""
         from infinimem.operations.doctor import counts
-        from infinimem.user_folders import cache_folder
 
         view = self.view
         return {

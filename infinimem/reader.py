@@ -18,7 +18,7 @@ from infinimem.llm.base import AGENT
 from infinimem.llm.replies import Cached
 from infinimem.model import Answer, Evidence
 from infinimem.store.library import Clock
-from infinimem.store.view import View
+from infinimem.store.view import View, only, only_project
 from infinimem.tools import Toolbox
 
 if TYPE_CHECKING:
@@ -154,8 +154,6 @@ class Reader:
     def within(self, project: str) -> Reader:
         """Return the same with nothing in it but what was said in a project: the path of a folder, or its
         name; what was said below it counts too."""
-        from infinimem.store.view import only_project
-
         narrowed = lru_cache(maxsize=1)(lambda view: only_project(view, project))
         return self._over(lambda: narrowed(self._source()))
 
@@ -172,8 +170,4 @@ class Reader:
 
     def _seen(self, sources: Collection[str] | None) -> View:
         view = self.view.for_models
-        if sources is None:
-            return view
-        from infinimem.store.view import only
-
-        return only(view, sources)
+        return view if sources is None else only(view, sources)

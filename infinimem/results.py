@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from infinimem.errors import LibraryError
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import CURRENT, Answer, Receipt
 
@@ -29,6 +30,13 @@ def place(item: Any) -> str:
     """Return "topics/food:12-14" of anything with a document and lines."""
     lines = f"{item.start_line}" if item.start_line == item.end_line else f"{item.start_line}-{item.end_line}"
     return f"{item.doc_id}:{lines}"
+
+
+def demand(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a tool; raise LibraryError if it is an error."""
+    if "error" in result:
+        raise LibraryError(str(result["error"]))
+    return result
 
 
 def without_blanks(row: dict[str, Any]) -> dict[str, Any]:

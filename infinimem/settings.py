@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
+from urllib.parse import urlsplit
 
 from infinimem import user_folders
 from infinimem.errors import FormatTooNew, SettingsError, escape, meant
@@ -26,11 +27,8 @@ from infinimem.user_folders import SETTINGS as SETTINGS
 FORMAT = 1  # the format of the folder that this version reads and writes (docs/FORMAT.md)
 
 
-class HarmlessIf:
+class HarmlessIf(frozenset[object]):
     """Marks a setting of which these values, or any, may act in a library that nobody trusted."""
-
-    def __init__(self, *values: object) -> None:
-        self.values = values
 
 
 class OneOf(NamedTuple):
@@ -58,9 +56,9 @@ class ModelSettings:
 
     model: str | None = None
     base_url: str | None = None
-    timeout: Annotated[float, HarmlessIf(*range(1, 601))] = 60.0
+    timeout: Annotated[float, HarmlessIf(range(1, 601))] = 60.0
     """Seconds for one try: from looking up the server's name to the last byte of its reply."""
-    retries: Annotated[int, HarmlessIf(*range(11))] = 4
+    retries: Annotated[int, HarmlessIf(range(11))] = 4
     """Repeats of a try that failed in transport (429, 5xx, no answer within `timeout`)."""
     replies_days: float = 7.0  # how long replies are kept that nobody asks for again; 0 keeps none
     replies_mb: float = 200.0  # what kept replies of a library may take, in MiB; the oldest go first
@@ -99,7 +97,7 @@ def embedder_names() -> tuple[str, ...]:
 class EmbedderSettings:
     """[embedder]: what gives texts vectors. Keys come from the environment only."""
 
-    name: Annotated[str, HarmlessIf("lexical", "static"), OneOf(embedder_names)] = "lexical"
+    name: Annotated[str, HarmlessIf(("lexical", "static")), OneOf(embedder_names)] = "lexical"
     """Words alone; local models; any server of OpenAI's protocol; or a package's."""
     model: str | None = None  # openai: a name that the server knows
     path: str | None = None  # static, minilm: the folder of a model on this machine
@@ -165,7 +163,7 @@ class NotesSettings:
     """Patterns as in .gitignore of what is passed over; never of the program's own files."""
 
 
-def preset_names() -> tuple[str, ...]:
+def _preset_names() -> tuple[str, ...]:
     """Return the presets of all strategies, and "" for none."""
     return ("", *dict.fromkeys(name for spec in strategies().values() for name in spec.presets))
 
@@ -176,7 +174,7 @@ class Settings:
 
     format: Harmless[int] = FORMAT
     strategy: Annotated[str, HarmlessIf(), OneOf(strategies)] = DEFAULT  # which system keeps the library
-    preset: Annotated[str, HarmlessIf(), OneOf(preset_names)] = ""
+    preset: Annotated[str, HarmlessIf(), OneOf(_preset_names)] = ""
     """A set of values by name that the strategy brings; what is set beside it goes before them."""
     git: bool = False  # whether each receipt becomes a commit of the repository around the folder
     block_ids: Harmless[bool] = False
@@ -250,7 +248,7 @@ def is_harmless(name: str, value: object) -> bool:
     """Tell whether a setting may act in a library that nobody trusted."""
     group, _, key = name.rpartition(".")
     marks = getattr(_hints(_groups()[group])[key], "__metadata__", ())
-    return any(not mark.values or value in mark.values for mark in marks if isinstance(mark, HarmlessIf))
+    return any(not mark or value in mark for mark in marks if isinstance(mark, HarmlessIf))
 
 
 def defaults() -> dict[str, object]:
@@ -412,8 +410,6 @@ def shown(name: str, value: object) -> str:
 
 def host_of(address: str) -> str:
     """Return host and port of an address, nothing else of it, on one line."""
-    from urllib.parse import urlsplit
-
     try:
         return escape(urlsplit(address).netloc.rpartition("@")[2], 300)
     except ValueError:

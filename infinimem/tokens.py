@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CACHED_LENGTH = 1000
-_RUN = re.compile(r"\S{1000,}|\s{1000,}")
+_RUN = re.compile(r"(\S{1000}|\s{1000})")
+"""A part of a run without a break: a whole one may take too long, or too much of the stack."""
 _LINE = re.compile(r"(?<=\n)(?=\S)")
-_PIECE = 1000
 _LONGEST = 128  # bytes of the longest token
 _loading = threading.Lock()  # what loads a vocabulary is one for all threads
 
@@ -66,14 +66,7 @@ def _count(text: str) -> int:
     encoding = _encoding()
     if encoding is None:
         return estimate(text)
-    # Byte-pair merging can be quadratic in the length of a run without a break: long runs are cut.
-    total = done = 0
-    for run in _RUN.finditer(text):
-        total += len(encoding.encode_ordinary(text[done : run.start()]))
-        for start in range(run.start(), run.end(), _PIECE):
-            total += len(encoding.encode_ordinary(text[start : min(start + _PIECE, run.end())]))
-        done = run.end()
-    return total + len(encoding.encode_ordinary(text[done:]))
+    return sum(len(encoding.encode_ordinary(part)) for part in _RUN.split(text))
 
 
 _cached = lru_cache(maxsize=1 << 15)(_count)  # it holds the texts: some megabytes

@@ -10,10 +10,10 @@ from pathlib import Path
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Receipt, Turn
 from infinimem.store.view import Applied, Outcome
-from infinimem.strategies.allmem.consolidate import buffer_text
-from infinimem.strategies.allmem.spec import BUFFER, UNIT
+from infinimem.strategies.allmem.consolidate import BUFFER, buffer_text
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
-from infinimem.strategies.records.record import Link, Quote, Record, Ref, record_id, render
+from infinimem.strategies.allmem.spec import UNIT
+from infinimem.strategies.records.record import Link, Quote, Record, Ref, number_of, record_id, render
 
 TALK = (
     Turn("I live in Lisbon.", speaker="Nora", time="2025-03-03T10:00:00", session="s1", turn="D1:1"),
@@ -55,8 +55,8 @@ def quoted(*seqs: int) -> list[Quote]:
 
 
 def put(one: Record, *links: Link, quotes: Iterable[Quote] | None = None, new: bool = False) -> Put:
-    said = quoted(one.order[0]) if quotes is None else list(quotes)
-    return Put(one.doc_id, render(replace(one, links=links), said), (one.order[0],) if new else ())
+    said = quoted(number_of(one.id)[0]) if quotes is None else list(quotes)
+    return Put(one.doc_id, render(replace(one, links=links), said), (number_of(one.id)[0],) if new else ())
 
 
 def buffer(*seqs: int) -> Put:

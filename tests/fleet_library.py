@@ -98,7 +98,7 @@ def fleet(engines: Engines, tmp_path: Path) -> Iterator[Fleet]:
 
 def another(fleet: Fleet, cache: Path, llm: LLM | None = None) -> Fleet:
     """The same fleet as another machine sees it."""
-    return open_fleet(fleet.home.url, database=fleet.due.database, cache=cache, model=llm or "offline")
+    return open_fleet(fleet.home.url, database=fleet.database, cache=cache, model=llm or "offline")
 
 
 def faulty(fleet: Fleet) -> Faulty:
@@ -163,7 +163,7 @@ def worker(
     fleet: Fleet, cache: Path, seconds: float, lease: float = LEASE
 ) -> Iterator[subprocess.Popen[str]]:
     """A worker in a process of its own; it has begun to work."""
-    arguments = [fleet.home.url, fleet.due.database, str(cache), str(seconds), str(lease)]
+    arguments = [fleet.home.url, fleet.database, str(cache), str(seconds), str(lease)]
     process = subprocess.Popen(
         [sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
     )

@@ -16,8 +16,8 @@ from cases import each
 
 from infinimem.index.vectors import Vectors
 from infinimem.model import Plan
-from infinimem.strategies.allmem.consolidate import Consolidator, Part, Unapplied, split_parts
-from infinimem.strategies.allmem.spec import BUFFER, AllmemSettings
+from infinimem.strategies.allmem.consolidate import BUFFER, Consolidator, Part, Unapplied, split_parts
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.records.asking import Descriptor
 from infinimem.strategies.records.record import Link, Ref, fits, record_id

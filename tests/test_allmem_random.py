@@ -13,7 +13,7 @@ from allmem_library import Library
 from infinimem.index.vectors import Vectors
 from infinimem.model import Plan
 from infinimem.strategies.allmem.consolidate import Consolidator, Part, faults
-from infinimem.strategies.allmem.spec import SEMANTIC, SURFACE, VERSION, AllmemSettings
+from infinimem.strategies.allmem.spec import SEMANTIC, UNIT, VERSION, AllmemSettings
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.records.asking import Descriptor
 from infinimem.strategies.records.record import Link, Record, Ref, record_id
@@ -134,7 +134,7 @@ def run(seed: int) -> None:
     fresh = VectorIndex(Vectors(None, Coarse()))
     fresh.sync(again)
     query = np.array([0.6, 0.8, 0], np.float32)
-    assert fresh.nearest(query, 9, SURFACE) == space.nearest(query, 9, SURFACE)
+    assert fresh.nearest(query, 9, (UNIT.folder,)) == space.nearest(query, 9, (UNIT.folder,))
 
 
 def test_random_sequences_keep_what_must_hold() -> None:

@@ -21,7 +21,7 @@ from infinimem.store.view import Applied, View
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import UnitSearch
-from infinimem.strategies.records.record import Link, Record, Ref, record_id
+from infinimem.strategies.records.record import Link, Record, Ref, number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex, puts
 from infinimem.testing import ScriptedLLM
 
@@ -72,7 +72,7 @@ class Measured:
         for part, near in parts:
             start = text.index(part)
             refs = self.bank.cut(name, start, start + len(part))
-            fresh = self.bank.new_id("u", self.bank.records[name].order[0])
+            fresh = self.bank.new_id("u", number_of(name)[0])
             made.append(self._put(replace(self.bank.records[name], id=fresh, summary=str(near), refs=refs)))
         for one in made:
             self.link(one, "version", name)
@@ -85,7 +85,7 @@ class Measured:
     def merge(self, *names: str, near: float) -> str:
         """A representative for units, which are archived."""
         newest = max((self.bank.records[name] for name in names), key=lambda unit: unit.age)
-        fresh = self.bank.new_id("u", newest.order[0])
+        fresh = self.bank.new_id("u", number_of(newest.id)[0])
         self._put(replace(newest, id=fresh, summary=str(near), refs=(), sources=names, visible=True))
         for name in names:
             self.bank.archive(name)

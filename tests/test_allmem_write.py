@@ -13,8 +13,7 @@ from cases import each
 from infinimem import Turn, open_memory
 from infinimem.markdown.document import Document
 from infinimem.store.view import Rejected
-from infinimem.strategies.allmem.consolidate import buffered
-from infinimem.strategies.allmem.spec import BUFFER
+from infinimem.strategies.allmem.consolidate import BUFFER, buffered
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, record_id

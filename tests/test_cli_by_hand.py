@@ -95,9 +95,9 @@ def test_a_slip_is_told_with_what_was_meant(sample: Shell, line: str, code: int,
 @each("command", sorted(COMMANDS))
 def test_help_has_a_summary_and_examples(command: str) -> None:
     shown = CliRunner().invoke(app, [command, "--help"], terminal_width=COLUMNS).output
-    assert f"  {COMMANDS[command].summary}\n" in shown
-    assert COMMANDS[command].examples
-    for example in COMMANDS[command].examples:
+    assert f"  {COMMANDS[command]['summary']}\n" in shown
+    assert COMMANDS[command]["examples"]
+    for example in COMMANDS[command]["examples"]:
         assert f"\n  infinimem {example}\n" in shown
         assert len(example) < COLUMNS - len("  infinimem ")
 
@@ -105,7 +105,7 @@ def test_help_has_a_summary_and_examples(command: str) -> None:
 def test_help_tells_defaults_and_lists_every_command() -> None:
     assert "[default: 10;" in CliRunner().invoke(app, ["search", "--help"]).output
     shown = CliRunner().invoke(app, ["--help"], terminal_width=COLUMNS).output
-    assert all(f"\n  {name:<11}  {listed.summary}\n" in shown for name, listed in COMMANDS.items())
+    assert all(f"\n  {name:<11}  {listed['summary']}\n" in shown for name, listed in COMMANDS.items())
     assert all(f"\n  infinimem {step}\n" in shown for step in TABLES["first_steps"])
     shown = CliRunner().invoke(app, ["add", "--help"]).output
     assert shown.index("--speaker") < shown.index("Global options:") < shown.index("--library")
@@ -118,7 +118,7 @@ def test_the_first_steps_lead_somewhere(shell: Shell) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("example", [example for one in COMMANDS.values() for example in one.examples])
+@pytest.mark.parametrize("example", [example for one in COMMANDS.values() for example in one["examples"]])
 def test_an_example_works(sample: Shell, monkeypatch: pytest.MonkeyPatch, example: str) -> None:
     for folder in ("notes", "project"):
         (sample.home / folder).mkdir()
@@ -145,7 +145,7 @@ def test_an_example_works(sample: Shell, monkeypatch: pytest.MonkeyPatch, exampl
         monkeypatch.setattr("click.launch", lambda url: 0)
     if words[0] == "mcp":
         pytest.importorskip("mcp")
-        monkeypatch.setattr("infinimem.mcp.server.serve_http", lambda *_: None)
+        monkeypatch.setattr("infinimem.serving.http.serve", lambda *_: None)
         monkeypatch.setattr("infinimem.mcp.server.serve_stdio", lambda *_: None)
     event = json.dumps({"hook_event_name": "SessionStart", "cwd": str(sample.library)})
     told = sample(*words, input=event if words[0] == "hook" else "")

@@ -261,7 +261,7 @@ def test_what_runs_until_it_is_ended(run: Run, made: Path, form: tuple[str, ...]
     changes = DocumentChange("created", POISON), DocumentChange("renamed", POISON, was=POISON)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("infinimem.watch.watch", lambda memory: changes)
-        patch.setattr("infinimem.mcp.server.serve_http", lambda *_: None)
+        patch.setattr("infinimem.serving.http.serve", lambda *_: None)
         try:
             watched = run(*library, "watch")
         finally:

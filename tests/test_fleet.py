@@ -120,7 +120,7 @@ def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(
 def test_the_database_holds_no_text(fleet: Fleet) -> None:
     fleet.append("anna", [Turn("The password of the safe is heliotrope.", session="secretive")])
     fleet.append("bert", [Turn("x", role="user")])
-    with psycopg.connect(fleet.due.database) as connection:
+    with psycopg.connect(fleet.database) as connection:
         rows = connection.execute("SELECT * FROM procrastinate_jobs").fetchall()
         rows += connection.execute("SELECT * FROM procrastinate_events").fetchall()
     assert "anna" in str(rows)
@@ -130,7 +130,7 @@ def test_the_database_holds_no_text(fleet: Fleet) -> None:
 def test_a_lost_database_is_made_again_from_the_store(fleet: Fleet) -> None:
     for number in range(6):
         fleet.append(f"l{number % 3}", [turn(number)])
-    with psycopg.connect(fleet.due.database, autocommit=True) as connection:
+    with psycopg.connect(fleet.database, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
     assert not fleet.append("l0", [turn(6)])
@@ -347,7 +347,7 @@ def test_bad_input_is_one_line(fleet: Fleet, engines: Engines, tmp_path: Path) -
         assert "\n" not in str(refused.value)
         return str(refused.value)
 
-    def opened(url: str, database: str = fleet.due.database) -> Fleet:
+    def opened(url: str, database: str = fleet.database) -> Fleet:
         return open_fleet(url, database=database, cache=tmp_path, model="offline")
 
     url = fleet.home.url
@@ -367,7 +367,7 @@ def test_bad_input_is_one_line(fleet: Fleet, engines: Engines, tmp_path: Path) -
         patch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
         assert "the store refuses the key" in line(lambda: opened(url).append("a", [turn(1)]))
         patch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    with psycopg.connect(fleet.due.database, autocommit=True) as connection:
+    with psycopg.connect(fleet.database, autocommit=True) as connection:
         connection.execute("COMMENT ON TABLE procrastinate_jobs IS NULL")
     assert "another program's jobs" in line(fleet.init)
 
@@ -378,7 +378,7 @@ def test_the_commands(
     shell("fleet", "status").failed(2, "set INFINIMEM_FLEET;")
     with made(engines, tmp_path / "cache") as fleet:
         monkeypatch.setenv("INFINIMEM_FLEET", fleet.home.url)
-        monkeypatch.setenv("INFINIMEM_FLEET_DATABASE", fleet.due.database)
+        monkeypatch.setenv("INFINIMEM_FLEET_DATABASE", fleet.database)
         monkeypatch.setenv("INFINIMEM_FLEET_CACHE", str(tmp_path / "cache"))
         assert shell("fleet", "init").out == f"{fleet.home.url} is ready\n"
         assert "kept for anna" in shell("fleet", "append", "anna", SAID[0]).out

@@ -27,8 +27,7 @@ from infinimem.memory import Memory
 from infinimem.model import Put
 from infinimem.operations.doctor import examine
 from infinimem.operations.forget.forget import Forgotten
-from infinimem.strategies.allmem.consolidate import buffered
-from infinimem.strategies.allmem.spec import BUFFER
+from infinimem.strategies.allmem.consolidate import BUFFER, buffered
 from infinimem.strategies.records.record import Link, record_id
 from infinimem.strategies.records.record_store import RecordStore
 

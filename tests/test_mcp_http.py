@@ -24,8 +24,7 @@ from mcp_client import drive
 import infinimem.mcp
 from infinimem.errors import UsageError
 from infinimem.mcp.server import TOKEN, token_of
-from infinimem.serving import connections
-from infinimem.serving.http import listen, names
+from infinimem.serving.http import MAX_CONNECTIONS, REQUEST_SECONDS, listen, names
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
 
@@ -159,7 +158,7 @@ SECONDS = 2.0
 """For a request, in these tests."""
 PATIENCE = 60.0
 """Seconds after which something is lost for good, however busy the machine."""
-HASTE = f"from infinimem.serving import connections; connections.REQUEST_SECONDS = {SECONDS}"
+HASTE = f"from infinimem.serving import http; http.REQUEST_SECONDS = {SECONDS}"
 
 
 @pytest.fixture(scope="module")
@@ -282,8 +281,8 @@ def test_too_many_connections_are_refused(tmp_path: Path) -> None:
         release.wait(PATIENCE)
         return chat("I do not know.")
 
-    few = "from infinimem.serving import connections; connections.MAX_CONNECTIONS = 2"
-    few += f"; connections.REQUEST_SECONDS = {10 * PATIENCE}"
+    few = "from infinimem.serving import http; http.MAX_CONNECTIONS = 2"
+    few += f"; http.REQUEST_SECONDS = {10 * PATIENCE}"
     answers: list[int] = []
     with serve_model(slowly) as model, serve(tmp_path, few, **of_model(model.url)) as hasty:
         callers = [asking(hasty, answers) for _ in range(2)]
@@ -306,5 +305,5 @@ def test_too_many_connections_are_refused(tmp_path: Path) -> None:
 
 def test_the_limits_are_told() -> None:
     told = " ".join((Path(__file__).parents[1] / "docs" / "MCP.md").read_text().split())
-    assert f"{connections.MAX_CONNECTIONS} connections" in told
-    assert f"{connections.REQUEST_SECONDS:.0f} seconds" in told
+    assert f"{MAX_CONNECTIONS} connections" in told
+    assert f"{REQUEST_SECONDS:.0f} seconds" in told

@@ -21,7 +21,7 @@ from cli_runner import Shell
 from infinimem import open_memory
 from infinimem.cli.app import COMMANDS
 from infinimem.hooks import EVENTS
-from infinimem.mcp.offers import answer_tool, ask_tool, remember_tool, tasks_tool
+from infinimem.mcp.offers import offers
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "integrations" / "claude-code"
@@ -136,9 +136,8 @@ def test_every_command_about_tasks_runs(path: Path, shell: Shell, monkeypatch: p
 
 
 def test_the_tools_that_the_skill_names_are_there(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path, model="offline", create=True)
-    tools = (*memory.tools, remember_tool(memory), ask_tool(memory), tasks_tool(memory), answer_tool(memory))
-    there = {"forget", *(tool.name for tool in tools)}
+    memories = [open_memory(tmp_path, model=model, create=True) for model in ("offline", "agent")]
+    there = {name for memory in memories for name in offers(memory, memory)}
     told = {name for path in SKILLS for name in re.findall(r"(?:\||tool) `([a-z_]+)`", path.read_text())}
     assert {"search", "remember"} <= told <= there
 

@@ -13,8 +13,7 @@ from in_memory import LISBON, view_of
 from infinimem import Memory, open_memory, tokens
 from infinimem.llm.base import Reply
 from infinimem.settings import parse_settings
-from infinimem.strategies.readers.pipeline import collect
-from infinimem.strategies.readers.shown import best_partitions, digest
+from infinimem.strategies.readers.pipeline import best_partitions, collect, digest
 from infinimem.testing import ScriptedLLM
 
 NOTES = {

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields
 from itertools import chain
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from fake_server import chat, serve
 from infinimem import open_memory
 from infinimem.cli.app import app
 from infinimem.cli.options import COMMANDS
+from infinimem.spec import strategies
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -193,6 +195,19 @@ def test_modules_named_in_the_pages_exist() -> None:
     assert [
         name for name in sorted(named) if not (ROOT / name).exists() and not (PACKAGE / name).exists()
     ] == []
+
+
+def test_every_setting_of_a_strategy_is_in_the_table_with_its_default() -> None:
+    """What a group of infinimem.toml sets is told on the page, and there alone."""
+    page = (ROOT / "docs/STRATEGIES.md").read_text().split("## All settings of the five\n", 1)[1]
+    tables = re.findall(r"^\| `\[([a-z]+)\]` \|.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    assert len(tables) == 5
+    for name, rows in tables:
+        told = re.findall(r"^\| `(\w+)` \| (\S+) \| \S", rows, re.MULTILINE)
+        group = strategies()[name].settings
+        assert group
+        defaults = {field.name: field.default for field in fields(group)}
+        assert told == [(key, "none" if one is None else json.dumps(one)) for key, one in defaults.items()]
 
 
 def test_shared_parts_of_strategies_that_the_page_names_are_there() -> None:

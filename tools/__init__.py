@@ -51,11 +51,11 @@ class Toolbox:
     """The tools of one library, as functions that return data; `view` gives the snapshot of each call.
 
     What is wrong with a call is returned as {"error": one line}; an argument out of range is clamped, and
-    that is told under "notes". `brief` is for a person, who is shown less of each section.
+    that is told under "notes".
     """
 
-    def __init__(self, view: Callable[[], View], brief: bool = False) -> None:
-        self._view, self._brief = view, brief
+    def __init__(self, view: Callable[[], View]) -> None:
+        self._view = view
 
     def _seen(self, by: str | None) -> View:
         return only(self._view(), {by}) if by else self._view()
@@ -137,7 +137,7 @@ class Toolbox:
         from .search import course_of, search
 
         view = self._seen(by)
-        return course_of(view, query) if arc else search(view, query, k, scope, full, offset, self._brief)
+        return course_of(view, query) if arc else search(view, query, k, scope, full, offset)
 
     @_checked
     def list_docs(
@@ -209,7 +209,7 @@ class Toolbox:
 
     @cached_property
     def _tools(self) -> dict[str, Tool]:
-        own = Toolbox(self._view, self._brief)  # this one would be a circle, which keeps files open
+        own = Toolbox(self._view)  # this one would be a circle, which keeps files open
         return {name: Tool.of(MethodType(getattr(Toolbox, name).__wrapped__, own), rows) for name in NAMES}
 
     @cached_property

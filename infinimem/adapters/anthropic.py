@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from infinimem.adapters.file_tree import FileTree, Refused
 from infinimem.memory import Memory
@@ -38,8 +38,9 @@ class MemoryTool(BetaAbstractMemoryTool):
         self._files = FileTree(memory)
 
     def execute(self, command: object) -> str:
-        """Do what the model asked for; ToolError, with a text for it, if that cannot be done."""
-        return _told(partial(self._files.run, _arguments(command)))
+        """Do what the model asked for, a mapping as it sent it, or an object as the SDK read it; ToolError,
+        with a text for the model, if that cannot be done."""
+        return _told(partial(self._files.run, command if isinstance(command, Mapping) else vars(command)))
 
     view = create = str_replace = insert = delete = rename = execute
 
@@ -53,17 +54,17 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
     def __init__(self, memory: Memory, *, cache_control: _Cache = None) -> None:
         super().__init__(cache_control=cache_control)
-        self._files = FileTree(memory)
+        self._tool = MemoryTool(memory)
 
     async def execute(self, command: object) -> str:
         """As `MemoryTool.execute`."""
-        return await run_sync(_told, partial(self._files.run, _arguments(command)))
+        return await run_sync(self._tool.execute, command)
 
     view = create = str_replace = insert = delete = rename = execute
 
     async def clear_all_memory(self) -> str:
         """As `MemoryTool.clear_all_memory`."""
-        return await run_sync(_told, self._files.clear)
+        return await run_sync(self._tool.clear_all_memory)
 
 
 def _told(action: Callable[[], str]) -> str:
@@ -71,8 +72,3 @@ def _told(action: Callable[[], str]) -> str:
         return action()
     except Refused as error:
         raise ToolError(str(error)) from error
-
-
-def _arguments(command: object) -> Mapping[str, Any]:
-    """What a model sent, as it came (a mapping) or as the SDK read it (an object of a command)."""
-    return command if isinstance(command, Mapping) else vars(command)

@@ -165,13 +165,8 @@ class FileTree:
 
     def clear(self) -> str:
         """Delete all files. Refused as of `run`."""
-
-        def change(view: View) -> _Change:
-            gone = tuple(Put(doc_id, None) for doc_id in _ids(view))
-            return _Change("delete all", gone, "All memory cleared")
-
         with self._lock:
-            return self._apply(change)
+            return self._apply(_clear)
 
     def _apply(self, change: Callable[[View], _Change]) -> str:
         library, view = self._memory.library, self._memory.view
@@ -218,7 +213,7 @@ def _numbered(lines: Sequence[str], first: int, last: int) -> str:
 
 def _create(path: str, text: str, view: View) -> _Change:
     place = MemoryPath.parse(path)
-    if not place.parts or _is_file(view, place) or _below(view, place):
+    if not place.parts or _is_file(view, place) or view.below(place.folder):
         raise Refused(f"File {path} already exists")
     put = _new(view, place, text)
     return _Change(f"create {place}", (put,), f"File created successfully at: {path}", text)
@@ -267,12 +262,17 @@ def _delete(path: str, view: View) -> _Change:
     return _Change(f"delete {place}", gone, f"Successfully deleted {path}")
 
 
+def _clear(view: View) -> _Change:
+    gone = tuple(Put(doc_id, None) for doc_id in view.below(MEMORIES))
+    return _Change("delete all", gone, "All memory cleared")
+
+
 def _rename(old_path: str, new_path: str, view: View) -> _Change:
     old, new = MemoryPath.parse(old_path), MemoryPath.parse(new_path)
     if not old.parts:
         raise Refused(f"Cannot rename the {ROOT} directory itself")
     ids = _there(view, old, old_path)
-    if not new.parts or _is_file(view, new) or _below(view, new):
+    if not new.parts or _is_file(view, new) or view.below(new.folder):
         raise Refused(f"The destination {new_path} already exists")
     if new.parts[: len(old.parts)] == old.parts:
         raise Refused(f"The destination {new_path} lies in {old_path} itself")
@@ -294,20 +294,12 @@ _COMMANDS: Mapping[str, Any] = {
 }
 
 
-def _ids(view: View) -> tuple[str, ...]:
-    return tuple(doc_id for doc_id in view.ids("all") if doc_id.startswith(MEMORIES))
-
-
-def _below(view: View, place: MemoryPath) -> tuple[str, ...]:
-    return tuple(doc_id for doc_id in _ids(view) if doc_id.startswith(place.folder))
-
-
 def _is_file(view: View, place: MemoryPath) -> bool:
     return bool(place.parts) and place.doc_id in view
 
 
 def _there(view: View, place: MemoryPath, path: str) -> tuple[str, ...]:
-    ids = (place.doc_id,) if _is_file(view, place) else _below(view, place)
+    ids = (place.doc_id,) if _is_file(view, place) else view.below(place.folder)
     if not ids:
         raise Refused(f"The path {path} does not exist")
     return ids
@@ -325,7 +317,7 @@ def _read(view: View, place: MemoryPath) -> str:
 
 def _edited(view: View, place: MemoryPath, path: str) -> str:
     if not _is_file(view, place):
-        if not place.parts or _below(view, place):
+        if not place.parts or view.below(place.folder):
             raise Refused(f"The path {path} is not a file.")
         raise Refused(f"The path {path} does not exist. Please provide a valid path.")
     return _read(view, place)
@@ -335,7 +327,7 @@ def _new(view: View, place: MemoryPath, text: str) -> Put:
     for length in range(1, len(place.parts)):
         if _is_file(view, above := MemoryPath(place.parts[:length])):
             raise Refused(f"{above} is a file, not a directory")
-    if other := namesake(place.doc_id, _ids(view)):
+    if other := namesake(place.doc_id, view.below(MEMORIES)):
         raise Refused(f"{place} is too like a name that is there ({other}); choose another name")
     return _put(place, text)
 
@@ -352,7 +344,7 @@ def _differs(view: View, put: Put) -> bool:
 
 
 def _listing(view: View, place: MemoryPath, path: str) -> str:
-    ids = _below(view, place)
+    ids = view.below(place.folder)
     if place.parts and not ids:
         raise Refused(f"The path {path} does not exist. Please provide a valid path.")
     sizes = Counter({str(place): 0})

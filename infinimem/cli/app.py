@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from infinimem.cli.options import COMMANDS, SECTIONS, TABLES, Options, global_options, write_examples
+from infinimem.cli.options import COMMANDS, TABLES, Options, global_options, write_examples
 from infinimem.cli.output import as_json, filtered_streams
 from infinimem.errors import InfinimemError, UsageError, meant
 
@@ -55,7 +55,7 @@ class _Root(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = import_module(f"infinimem.cli.{COMMANDS[name].module}")
+        module = import_module(f"infinimem.cli.{COMMANDS[name]['module']}")
         command: click.Command = getattr(module, f"{name}_" if iskeyword(name) else name)
         return command
 
@@ -71,9 +71,9 @@ class _Root(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))
-        for title, section in SECTIONS.items():
+        for title, section in TABLES["section"].items():
             with formatter.section(title):
-                formatter.write_dl([(f"{name:<{width}}", row.summary) for name, row in section.items()])
+                formatter.write_dl([(f"{name:<{width}}", row["summary"]) for name, row in section.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(formatter, TABLES["first_steps"])

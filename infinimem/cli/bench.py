@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from dataclasses import replace
 from datetime import date
@@ -15,8 +14,10 @@ from infinimem.cli.options import COUNT, FILE, Options, cap_option, command
 from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, UsageError
 from infinimem.evaluation.datasets import ABOUT, NAMES, benchmark
+from infinimem.evaluation.metrics import indifferent
 from infinimem.evaluation.model import GROUPS
 from infinimem.results import counted
+from infinimem.settings import configuration
 
 if TYPE_CHECKING:
     from infinimem.evaluation.runner import Request, Run
@@ -62,13 +63,9 @@ def bench(
     options: Options,
     /,
     name: str | None,
-    data: Path | None,
     listed: bool,
-    methods: str | None,
     split: str | None,
     out: Path | None,
-    corrections: Path | None,
-    jobs: int | None,
     runs: int,
     estimate: bool,
     yes: bool,
@@ -83,25 +80,16 @@ def bench(
         table = {"columns": ["name", *ABOUT[NAMES[0]]], "rows": rows}
         _show(options.out, table, "--data names the file")
         return
-    if name is None or data is None:
+    if name is None or how["data"] is None:
         raise UsageError("name a data set and, with --data, its official file; --list tells which there are")
     how["retrieval_only"] |= name in RANKED
+    how["embedder"], how["max_tokens"] = options.embedder, options.max_tokens
     usual = SEARCHING if name == "notes" else RANKING if how["retrieval_only"] else ANSWERING
     keeper, answerer, judge = _models(options.model, how)
     asks_models = {keeper.name, answerer.name, judge.name} != {"offline"}
-    request = Request(
-        data=data,
-        methods=(methods or usual).split(","),
-        out=out or Path(),
-        keeper=keeper,
-        answerer=answerer,
-        judge=judge,
-        embedder=options.embedder,
-        corrections=corrections,
-        max_tokens=options.max_tokens,
-        jobs=jobs or (4 if asks_models else 1),  # without a model, threads only take turns
-        **how,
-    )
+    how["methods"] = (how["methods"] or usual).split(",")
+    how["jobs"] = how["jobs"] or (4 if asks_models else 1)  # without a model, threads only take turns
+    request = Request(out=out or Path(), keeper=keeper, answerer=answerer, judge=judge, **how)
     reports = []
     for number in range(1, runs + 1):
         folder = out / f"run-{number}" if out and runs > 1 else out
@@ -117,7 +105,6 @@ def bench(
 
 
 def _start(options: Options, run: Run, size: Estimate, folder: Path, name: str, yes: bool) -> dict[str, Any]:
-    from infinimem.evaluation.metrics import indifferent
     from infinimem.evaluation.report import write_report
 
     options.out.say(f"{counted(size.questions, 'question')} to ask, {size}")
@@ -152,8 +139,8 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
     """The run, what it will take, and its folder: the one named, else the first of today that is free."""
     from infinimem.evaluation.runner import OtherRun, Run
 
-    first = f"bench-{name}-{date.today().isoformat()}"
-    for number in itertools.count(1):
+    first, number = f"bench-{name}-{date.today().isoformat()}", 1
+    while True:
         folder = out or Path(first if number == 1 else f"{first}-{number}")
         run = Run(replace(request, out=folder), benchmark(name, request.corrections, split))
         try:
@@ -161,13 +148,12 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
         except OtherRun:
             if out:
                 raise
-    raise AssertionError("unreachable: there is always another folder")
+            number += 1
 
 
 def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
     """The models that keep, answer and grade, each in for the next; their options go out of `how`."""
     from infinimem.llm.connect import connect
-    from infinimem.settings import configuration
 
     answerer, judge, judge_url = (how.pop(name) for name in ("answerer", "grader", "judge_url"))
     settings = configuration().settings.llm

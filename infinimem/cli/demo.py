@@ -79,11 +79,9 @@ def demo(options: Options) -> None:
             if turn.turn in EXCERPT:
                 out.line(_shortened(turn.text, f"  {_day(turn.time)}  "))
         topics = sorted(memory.view.catalog(folder=TOPICS), key=lambda row: (-row.tokens, row.id))
-        out.line()
-        out.line(f"Consolidated into {len(topics)} topics:", "bold")
+        out.line(f"\nConsolidated into {len(topics)} topics:", "bold")
         out.line(_shortened(", ".join(row.title for row in topics), "  "))
-        out.line()
-        out.line(f"Asked: {QUESTION}", "bold")
+        out.line(f"\nAsked: {QUESTION}", "bold")
         out.line(_shortened(answer.citations[0].text if answer.citations else answer.text, "  "))
         for source in answer.citations[:1]:
             entry = memory.view.entry(source.seqs[0])
@@ -92,8 +90,7 @@ def demo(options: Options) -> None:
         for one in memory.changes().rows if receipt else ():
             if one.kind == "replaced" and (old := memory.view.entry(one.seq)):
                 seq = one.seq
-                out.line()
-                out.line("One fact changed. The old line was moved, not deleted:", "bold")
+                out.line("\nOne fact changed. The old line was moved, not deleted:", "bold")
                 out.line(_shortened(one.was, "  was  "))
                 out.line(textwrap.fill(one.now, WIDTH, initial_indent="  now  ", subsequent_indent=" " * 7))
                 out.line(f"  line {seq}: {one.where} -> {old.doc_id}")

@@ -45,9 +45,7 @@ def show_receipt(out: Output, receipt: Receipt) -> None:
     lines = f"{counted(len(receipt.rows), 'line')}, " if receipt.rows else ""  # records have none
     cost = f"{calls}, {tokens}, {receipt.seconds:.1f} s, {receipt.model}"
     out.line(f"{receipt.id}: {lines}{counted(len(receipt.files), 'file')} ({cost})", "bold")
-    places = Counter(
-        (row.now.rsplit(":", 1)[0] if ":" in row.now else row.now, row.why) for row in receipt.rows
-    )
+    places = Counter((row.now.rsplit(":", 1)[0], row.why) for row in receipt.rows)
     rows = [(times, why, place) for (place, why), times in sorted(places.items())]
     out.table(("lines", "why", "where they are now"), rows)
     for note in receipt.notes:
@@ -262,21 +260,12 @@ def _list_review(out: Output, rows: Sequence[ReviewItem]) -> None:
 @click.option("--session", metavar="NAME", help="All turns of a session; with --source, only that source's.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def forget(
-    options: Options,
-    seqs: str | None,
-    match: str | None,
-    source: str | None,
-    session: str | None,
-    dry_run: bool,
-    yes: bool,
-) -> None:
+def forget(options: Options, /, seqs: str | None, dry_run: bool, yes: bool, **wanted: Any) -> None:
     """Everything else that was drawn from the same sources goes too.
 
     Shows the lines first and asks; in a pipe it only shows them, unless --yes is given.
     """
     out, memory = options.out, options.reading()
-    wanted: dict[str, Any] = {"match": match, "source": source, "session": session}
     with out.progress("Looking"):
         going = memory.forget(numbers(seqs, "--seq"), **wanted, dry_run=True)
     for note in going.notes:

@@ -79,14 +79,9 @@ def or_notes(place: Location, cwd: Path, say: Say, writes: bool = False) -> Loca
 
 def _names(cwd: Path) -> Iterator[str]:
     """Yield the names of files in a folder and below, in lower case, as they are read; no hidden ones."""
-    ahead = [str(cwd)]
-    while ahead:
-        with suppress(OSError), os.scandir(ahead.pop()) as items:
-            for item in (one for one in items if one.name[0] != "."):
-                if not item.is_dir(follow_symlinks=False):
-                    yield item.name.lower()
-                elif item.name != "node_modules":
-                    ahead.append(item.path)
+    for _, folders, files in os.walk(cwd):
+        folders[:] = [name for name in folders if name[0] != "." and name != "node_modules"]
+        yield from (name.lower() for name in files if name[0] != ".")
 
 
 def default() -> Location:

@@ -7,9 +7,10 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -28,18 +29,8 @@ COUNT = click.IntRange(min=1)
 FILE = click.Path(exists=True, path_type=Path)
 C = TypeVar("C", bound=Callable[..., Any])
 
-
-class HelpEntry(NamedTuple):
-    module: str
-    summary: str
-    examples: list[str]
-
-
 TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-SECTIONS = {
-    title: {name: HelpEntry(**row) for name, row in rows.items()} for title, rows in TABLES["section"].items()
-}
-COMMANDS = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
+COMMANDS = {name: row for rows in TABLES["section"].values() for name, row in rows.items()}
 
 
 @dataclass
@@ -183,44 +174,39 @@ def _remember(context: click.Context, option: click.Parameter, value: Any) -> No
         raise click.UsageError("-q and -v exclude each other; choose one")
 
 
-def _shared(*names: str, **attributes: Any) -> Callable[[C], C]:
-    return click.option(*names, expose_value=False, callback=_remember, **attributes)
+_shared = partial(click.option, expose_value=False, callback=_remember)
 
 
 def global_options() -> list[click.Option]:
-    kept: dict[str, Any] = {"expose_value": False, "callback": _remember}
+    option = partial(click.Option, expose_value=False, callback=_remember)
     return [
-        click.Option(["--library"], metavar="DIR", help="The library's folder.", **kept),
-        click.Option(["--model"], metavar="NAME", help="The model to use, or `offline`.", **kept),
-        click.Option(["--embedder"], metavar="NAME", help="The source of vectors of texts.", **kept),
-        click.Option(["--strategy"], metavar="NAME", help="The strategy that organises the library.", **kept),
-        click.Option(["--json"], is_flag=True, help="Print one JSON object on stdout.", **kept),
-        click.Option(["-q", "--quiet"], is_flag=True, help="Print no messages on stderr.", **kept),
-        click.Option(["-v", "--verbose"], is_flag=True, help="Show tracebacks, token use, traces.", **kept),
+        option(["--library"], metavar="DIR", help="The library's folder."),
+        option(["--model"], metavar="NAME", help="The model to use, or `offline`."),
+        option(["--embedder"], metavar="NAME", help="The source of vectors of texts."),
+        option(["--strategy"], metavar="NAME", help="The strategy that organises the library."),
+        option(["--json"], is_flag=True, help="Print one JSON object on stdout."),
+        option(["-q", "--quiet"], is_flag=True, help="Print no messages on stderr."),
+        option(["-v", "--verbose"], is_flag=True, help="Show tracebacks, token use, traces."),
     ]
 
 
-_as_of_option = _shared(
-    "--as-of", "moment", metavar="MOMENT", help="Use the library as it was at a time, seq or receipt."
-)
 project_option = _shared(
     "--project", metavar="DIR", help="Use only what was said in this folder (its path or name) or below."
 )
 raw_option = _shared("--raw", is_flag=True, help="Show lines as they stand in the file, signatures too.")
-_estimate_option = _shared(
-    "--estimate", is_flag=True, help="Estimate the tokens it would take; write nothing."
-)
 cap_option = _shared(
     "--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop calling the model after N tokens."
 )
 
 
 def snapshot_options(function: C) -> C:
-    return _as_of_option(project_option(function))
+    about = "Use the library as it was at a time, seq or receipt."
+    return _shared("--as-of", "moment", metavar="MOMENT", help=about)(project_option(function))
 
 
 def spending_options(function: C) -> C:
-    return _estimate_option(cap_option(function))
+    about = "Estimate the tokens it would take; write nothing."
+    return _shared("--estimate", is_flag=True, help=about)(cap_option(function))
 
 
 def words(name: str, required: bool = True, metavar: str | None = None) -> Callable[[C], C]:
@@ -284,11 +270,12 @@ class Command(Inner):
 
     def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
         self._listed = COMMANDS[name]
-        kwargs["help"] = "\n\n".join(filter(None, (self._listed.summary, cleandoc(kwargs.get("help") or ""))))
+        told = self._listed["summary"], cleandoc(kwargs.get("help") or "")
+        kwargs["help"] = "\n\n".join(filter(None, told))
         super().__init__(name, *args, **kwargs)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_examples(formatter, self._listed.examples)
+        write_examples(formatter, self._listed["examples"])
 
 
 def command(name: str | None = None, **attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:

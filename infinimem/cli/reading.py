@@ -6,10 +6,11 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from infinimem import tokens
 from infinimem.cli.options import (
     COUNT,
     Options,
@@ -24,13 +25,14 @@ from infinimem.cli.options import (
 from infinimem.cli.output import Marks, Output, ago
 from infinimem.errors import LibraryError, UsageError, escape
 from infinimem.model import SOURCES, Answer, Stage
-from infinimem.results import answer_json, asked_for, counted, place
+from infinimem.results import answer_json, asked_for, counted, demand, place
 from infinimem.settings import reader_names
+from infinimem.spec import strategies
 
 if TYPE_CHECKING:
     from infinimem.reader import Compared
     from infinimem.store.view import View
-    from infinimem.tools import Result
+    from infinimem.tools import Result, Scope
 
 PAGE = 20  # documents that the tool lists at once
 SUMMARY = 160  # characters of a summary in a person's table
@@ -59,13 +61,14 @@ _sources = click.option(
 @raw_option
 @_scope
 @snapshot_options
-def search(options: Options, query: str, limit: int, full: bool, scope: str) -> None:
+def search(options: Options, query: str, limit: int, full: bool, scope: Scope) -> None:
     memory = options.reading(notes=True)
     reader = options.snapshot(memory)
-    from infinimem.tools import Toolbox
+    from infinimem.tools.search import search as find
 
-    tools = Toolbox(lambda: reader.view.for_models, brief=not options.json)
-    result = _run(tools.search, query=query, k=limit, scope=scope, full=full)
+    if not query.strip():
+        raise LibraryError("query is empty")
+    result = find(reader.view.for_models, query, limit, scope, full, brief=not options.json)
 
     def marks() -> Marks:
         from infinimem.terms import analyzer
@@ -89,13 +92,13 @@ def search(options: Options, query: str, limit: int, full: bool, scope: str) -> 
 @raw_option
 @_scope
 @snapshot_options
-def grep(options: Options, pattern: str, doc: str | None, context: int, scope: str) -> None:
+def grep(options: Options, pattern: str, doc: str | None, context: int, scope: Scope) -> None:
     memory = options.reading(notes=True)
     reader = options.snapshot(memory)
     if doc:
-        result = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
+        result = demand(reader.tools.grep_doc(doc_id=doc, pattern=pattern, context_lines=context))
     else:
-        result = _run(reader.tools.grep, pattern=pattern, context_lines=context, scope=scope)
+        result = demand(reader.tools.grep(pattern=pattern, context_lines=context, scope=scope))
     from infinimem.index.grep import AS_IT_STANDS, compile_pattern
 
     literal = AS_IT_STANDS in result.get("notes", ())
@@ -115,14 +118,13 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 @click.option("--limit", type=COUNT, default=20, help="Number of documents to list.")
 @_scope
 @snapshot_options
-def ls(options: Options, offset: int, limit: int, scope: str) -> None:
+def ls(options: Options, offset: int, limit: int, scope: Scope) -> None:
     memory, out = options.reading(notes=True), options.out
     tool = options.snapshot(memory).tools.list_docs
-    result = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
-    docs = result["docs"]
+    docs, result = list[Any](), dict[str, Any](has_more=True)
     while result["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
         left = min(limit - len(docs), PAGE)
-        result = _run(tool, offset=offset + len(docs), limit=left, scope=scope)
+        result = demand(tool(offset=offset + len(docs), limit=left, scope=scope))
         docs += result["docs"]
     if out.result({**result, "docs": docs}):
         length = SUMMARY if out.for_people else None
@@ -147,20 +149,13 @@ def read(options: Options, doc_id: str, lines: str | None, offset: int) -> None:
         raise UsageError(f"lines {lines!r}: lines count from 1, and START comes before END")
     reader = options.snapshot(options.reading(notes=True))
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
-    result = _run(reader.tools.read_lines, doc_id=name, start=start, end=end, offset=offset)
+    result = demand(reader.tools.read_lines(doc_id=name, start=start or 1, end=end, offset=offset))
     if options.raw and result["lines"]:  # of a file as it stands there are no pages
         document, total = reader.view.document(result["doc_id"]), result["total_lines"]
         numbers = range(result["lines"][0]["line"], min(end or total, total) + 1)
         result["lines"] = [{"line": number, "text": document.text_line(number)} for number in numbers]
         result.pop("notes", None)
     _show(options, result, reader.view)
-
-
-def _run(tool: Callable[..., Result], **arguments: object) -> Result:
-    result = tool(**arguments)
-    if "error" in result:
-        raise LibraryError(result["error"])
-    return result
 
 
 def _show(options: Options, result: Result, view: View, marks: Callable[[], Marks] | None = None) -> None:
@@ -286,8 +281,6 @@ def _show_compared(out: Output, results: tuple[Compared, ...], everything: bool)
 
 
 def _tokens(one: Compared) -> int:
-    from infinimem import tokens
-
     return sum(tokens.count(item.text) for item in one.evidence.items)
 
 
@@ -313,7 +306,6 @@ def graph(options: Options, name: str | None, hops: int) -> None:
     """UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
     newest unit. Links are followed in both directions.
     """
-    from infinimem.spec import strategies
     from infinimem.strategies.base import Linked
 
     out, memory = options.out, options.reading()

@@ -18,7 +18,6 @@ import click
 
 from infinimem.cli.locate import library_of, locate, or_notes, run
 from infinimem.cli.options import OFFLINE, Options, Section, cap_option, command, project_option, words
-from infinimem.cli.output import as_json
 from infinimem.errors import UsageError
 from infinimem.model import Turn
 from infinimem.results import answer_json, counted
@@ -48,11 +47,8 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
         writes = not (read_only or memory.library.read_only)
         app = make_app(Site(memory, session.csrf if writes else ""), session, known)
         url = f"http://{known[0]}{ENTER}?token={session.token}"
-        if options.json:
-            click.echo(as_json({"url": url}))
-        else:
-            out.say(f"serving {memory.library.root}; Ctrl-C ends it")
-            click.echo(url)
+        out.say(f"serving {memory.library.root}; Ctrl-C ends it")
+        out.result({"url": url}, lambda: click.echo(url))
         if opens:  # by a file of this user's alone: everybody can read what a program is called with
             descriptor, page = mkstemp(prefix="infinimem-", suffix=".html")
             with os.fdopen(descriptor, "w") as file:
@@ -80,7 +76,7 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
     memory = options.serving()
     from infinimem.mcp import server
-    from infinimem.serving.http import listen, names
+    from infinimem.serving.http import listen, names, serve
 
     with memory.llm.cap(options.max_tokens):
         serving = server.make_server(memory, trust_user, options.folder())
@@ -94,14 +90,13 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
         chosen = os.environ.get(server.TOKEN)
         token = server.token_of(chosen)
         with listen(address, remote) as listening:
-            url = f"http://{names(address, listening)[0]}{server.PATH}"
-            if options.json:
-                click.echo(as_json({"url": url, "token": None if chosen else token}))
-            else:
-                options.out.say(f"serving {options.place().path} at {url}; Ctrl-C ends it")
-                if not chosen:  # said even with -q: without it nobody can call
-                    click.echo(f"token: {token}", err=True)
-            server.serve_http(serving, address, listening, token)
+            known = names(address, listening)
+            url = f"http://{known[0]}{server.PATH}"
+            options.out.result({"url": url, "token": None if chosen else token})
+            options.out.say(f"serving {options.place().path} at {url}; Ctrl-C ends it")
+            if not (chosen or options.json):  # said even with -q: without it nobody can call
+                click.echo(f"token: {token}", err=True)
+            serve(server.make_app(serving, known, token), listening)
 
 
 @command()

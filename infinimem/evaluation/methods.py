@@ -18,17 +18,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from infinimem import answer as answering
 from infinimem import tokens
+from infinimem.embedders.base import Embedder
 from infinimem.embedders.local import connect
 from infinimem.errors import ModelNotConfigured, UsageError
-from infinimem.evaluation.datasets.abilities import first_line
+from infinimem.evaluation.datasets.abilities import place_of
 from infinimem.evaluation.model import BASELINES, LENGTHS, Case, Drawn, Found, Ingested, Question, Spec
 from infinimem.evaluation.spending import Booked, Spending
 from infinimem.grounding.sentences import day_of, mentions
-from infinimem.index.vectors import Vectors
+from infinimem.index.vectors import Matrix, Vectors
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper
 from infinimem.markdown.characters import text_key
@@ -39,9 +40,6 @@ from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.strategies.readers.pipeline import Search, pack, search
 from infinimem.terms import STOP_WORDS, analyzer, fold
 from infinimem.user_folders import delete_cache
-
-if TYPE_CHECKING:
-    from infinimem.embedders.base import Embedder, Matrix
 
 ALL = 1 << 30
 """Tokens: more than any history has."""
@@ -72,12 +70,10 @@ class Embedders:
 
     def of(self, spec: Spec) -> Embedder | None:
         """What a method's vectors come from, if it has any; a baseline that takes them cannot do without."""
-        if spec.way is not None:
-            return self.memory(spec.embedder)
-        if "embedder" not in BASELINES[spec.name]:
+        if spec.way is None and "embedder" not in BASELINES[spec.name]:
             return None
-        if named := spec.embedder or self.name:
-            return self._of(named)
+        if spec.way is not None or spec.embedder or self.name:
+            return self.memory(spec.embedder)
         for name in _LOCAL:
             with suppress(ModelNotConfigured):
                 return self._of(name)
@@ -110,37 +106,6 @@ class Embedders:
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def found_of(items: Iterable[Retrieved], turn_of: Mapping[int, str]) -> tuple[Found, ...]:
-    return tuple(
-        Found(
-            item.text,
-            tuple(dict.fromkeys(turn_of[seq] for seq in item.origin if seq in turn_of)),
-            tokens.count(item.text),
-        )
-        for item in items
-    )
-
-
-def drawn(
-    heard: Heard,
-    question: Question,
-    now: str,
-    evidence: Evidence,
-    turn_of: Mapping[int, str],
-    budget: int,
-    search: Search | None = None,
-) -> Drawn:
-    """Return an answer from evidence, best first, of which `budget` tokens are shown; `search` shows more."""
-    if heard.always and not evidence.items:  # `answer` would not ask
-        reply = heard.complete(tasks.ANSWER, {"question": question.text, "evidence": [], "now": now})
-        text = str(reply.data["answer"]).strip() if reply.data else ""
-        return Drawn((), text, ({"cited": []},), heard.failed)
-    answered = answering.answer(heard, question.text, evidence, now, budget, search)
-    cited = {"cited": [citation.text for citation in answered.citations]}
-    steps = (*map(asdict, answered.evidence.trace), cited)
-    return Drawn(found_of(answered.evidence.items, turn_of), answered.text, steps, heard.failed)
-
-
 class Heard(Wrapper):
     """The answerer, held to the method's length; `failed`, for the line quoted instead may be right."""
 
@@ -162,10 +127,41 @@ class Heard(Wrapper):
         return reply
 
 
-def now_of(case: Case, question: Question) -> str:
-    """The date of a question; where it has none, that of the last turn."""
-    times = (turn.time for turn in reversed(case.turns) if turn.time)
-    return (question.asked or next(times, ""))[:10]
+class Answering:
+    """What methods have in common: a case that is asked about, and how an answer is had."""
+
+    _case: Case
+    _turn_of: Mapping[int, str]
+
+    def __init__(self, spec: Spec, making: Making) -> None:
+        self._spec, self._making = spec, making
+
+    def _drawn(
+        self, question: Question, evidence: Evidence, budget: int, search: Search | None = None
+    ) -> Drawn:
+        """Return an answer from evidence, best first, of which `budget` tokens are shown; `search` shows
+        more. A question without a date is asked on that of the last turn."""
+        times = (turn.time for turn in reversed(self._case.turns) if turn.time)
+        now = (question.asked or next(times, ""))[:10]
+        heard = Heard(self._making.answerer, self._spec, question)
+        if heard.always and not evidence.items:  # `answer` would not ask
+            reply = heard.complete(tasks.ANSWER, {"question": question.text, "evidence": [], "now": now})
+            text = str(reply.data["answer"]).strip() if reply.data else ""
+            return Drawn((), text, ({"cited": []},), heard.failed)
+        answered = answering.answer(heard, question.text, evidence, now, budget, search)
+        cited = {"cited": [citation.text for citation in answered.citations]}
+        steps = (*map(asdict, answered.evidence.trace), cited)
+        return Drawn(self._found(answered.evidence.items), answered.text, steps, heard.failed)
+
+    def _found(self, items: Iterable[Retrieved]) -> tuple[Found, ...]:
+        return tuple(
+            Found(
+                item.text,
+                tuple(dict.fromkeys(self._turn_of[seq] for seq in item.origin if seq in self._turn_of)),
+                tokens.count(item.text),
+            )
+            for item in items
+        )
 
 
 # ── baselines ───────────────────────────────────────────────────────────────────────────────────
@@ -180,12 +176,8 @@ Ranker = Callable[[str], Sequence[int]]
 """From a question to positions of turns, best first."""
 
 
-class Baseline:
+class Baseline(Answering):
     """A method without a memory; threads may ask at once."""
-
-    def __init__(self, spec: Spec, making: Making) -> None:
-        self._spec = spec
-        self._making = making
 
     def ingest(self, case: Case) -> Ingested:
         began = time.perf_counter()
@@ -197,10 +189,9 @@ class Baseline:
         return Ingested(self._spec.text, case.name, dict(usage), seconds, turns=len(case.turns))
 
     def retrieve(self, question: Question) -> Drawn:
-        return Drawn(found_of(self._items(question), self._turn_of))
+        return Drawn(self._found(self._items(question)))
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        now, heard = now_of(self._case, question), Heard(self._making.answerer, self._spec, question)
         items = self._items(question)
         if self._spec.name == "full":
             budget = ALL
@@ -211,7 +202,7 @@ class Baseline:
             items = pack(items, budget, longest.__getitem__)
         if self._spec.name == "recent":  # read in the order in which it was said
             items = items[::-1]
-        return drawn(heard, question, now, Evidence(tuple(items)), self._turn_of, budget)
+        return self._drawn(question, Evidence(tuple(items)), budget)
 
     def _items(self, question: Question) -> list[Retrieved]:
         ranked = ((at + 1, self._case.turns[at]) for at in self._rank(question.text))
@@ -315,15 +306,11 @@ def _dense(
     Whole turns make a chunk of `size` tokens, of 0 each is one. Sources: RecMem, App. E.1; xMemory, section 5
     (RAG with pruning).
     """
-    chunks: list[list[int]] = []
-    room = 0
-    for at, turn in enumerate(turns):
-        length = max(tokens.count(said(turn)), 1) if size else 1
-        if length > room:
-            chunks.append([])
-            room = size
-        chunks[-1].append(at)
-        room -= length
+
+    def length(at: int) -> int:
+        return max(tokens.count(said(turns[at])), 1) if size else 1
+
+    chunks = tokens.packed(range(len(turns)), size, length)
 
     def matrix(texts: Sequence[str]) -> Matrix:
         known = vectors.add(texts)
@@ -361,14 +348,8 @@ def _fused(*rankers: Ranker) -> Ranker:
 # ── libraries ───────────────────────────────────────────────────────────────────────────────────
 
 
-class LibraryMethod:
+class LibraryMethod(Answering):
     """A reader over a library."""
-
-    def __init__(self, spec: Spec, making: Making) -> None:
-        assert spec.way is not None
-        self._way = spec.way
-        self._spec = spec
-        self._making = making
 
     def ingest(self, case: Case) -> Ingested:
         made = self._making.make(self._spec, case)
@@ -383,15 +364,15 @@ class LibraryMethod:
         return replace(made, method=self._spec.text, written=written)
 
     def retrieve(self, question: Question) -> Drawn:
-        evidence = self._read(question, self._way.ranked_by, ALL)
-        return Drawn(found_of(evidence.items, self._turn_of), steps=asdict(evidence)["trace"])
+        assert self._spec.way is not None
+        evidence = self._read(question, self._spec.way.ranked_by, ALL)
+        return Drawn(self._found(evidence.items), steps=asdict(evidence)["trace"])
 
     def answer(self, question: Question, budget: int) -> Drawn:
-        evidence = self._read(question, self._way.answered_by, budget)
-        now = now_of(self._case, question)
-        more = search(self._memory.view, question.text, self._way.answered_by or "")
-        heard = Heard(self._making.answerer, self._spec, question)
-        return drawn(heard, question, now, evidence, self._turn_of, budget, more)
+        assert self._spec.way is not None
+        reader = self._spec.way.answered_by
+        more = search(self._memory.view, question.text, reader or "")
+        return self._drawn(question, self._read(question, reader, budget), budget, more)
 
     def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
         if reader is None:
@@ -425,7 +406,7 @@ class NotesSearch(LibraryMethod):
         found = []
         for hit in self._tools.search(question.text, 50)["hits"]:  # the most that it gives
             blocks = self._blocks[hit["doc_id"]]
-            block = blocks[bisect(blocks, hit["start_line"], key=first_line) - 1]
+            block = blocks[bisect(blocks, hit["start_line"], key=lambda turn: place_of(turn)[1].start) - 1]
             found.append(Found(hit["snippet"], (block,), tokens.count(hit["snippet"])))
         return Drawn(tuple(found))
 
@@ -449,7 +430,7 @@ class Making:
     answerer: LLM
     embedders: Embedders
     spending: Spending
-    _locks: dict[Path, threading.Lock] = field(default_factory=dict, init=False)
+    _locks: dict[Path, threading.RLock] = field(default_factory=dict, init=False)
     _made: dict[Path, Ingested] = field(default_factory=dict, init=False)
 
     def folder(self, spec: Spec, case: Case) -> Path:
@@ -458,48 +439,43 @@ class Making:
     def make(self, spec: Spec, case: Case) -> Ingested:
         """Make the library, once in a start of the run; an earlier one is made anew, of kept replies."""
         folder = self.folder(spec, case)
-        with self._locks.setdefault(folder, threading.Lock()):
-            if (made := self._made.get(folder)) is None:
-                self.remove(spec, case)
-                made = self._made[folder] = self._make(spec, case, folder)
-        return made
+        with self._locks.setdefault(folder, threading.RLock()):
+            if folder in self._made:
+                return self._made[folder]
+            self.remove(spec, case)
+            began = time.perf_counter()
+            with self.spending.account() as spent:
+                memory = self.open(spec, case, building=True)
+                if spec.draws:
+                    memory.observe(case.turns)
+                    memory.consolidate()
+                else:
+                    memory.record(case.turns)
+            self._made[folder] = Ingested(
+                spec.text,
+                case.name,
+                usage=dict(sorted(spent.items())),
+                sizes=tuple(row.tokens for row in memory.view.catalog(folder=TOPICS)),
+                disk=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+                seconds=time.perf_counter() - began,
+                turns=len(case.turns),
+            )
+            return self._made[folder]
 
-    def open(self, spec: Spec, case: Case) -> Memory:
+    def open(self, spec: Spec, case: Case, building: bool = False) -> Memory:
         folder = self.folder(spec, case)
-        with self._locks.setdefault(folder, threading.Lock()):
-            return self._open(spec, folder, building=False)
+        embedder = self.embedders.memory(spec.linked_by if building else spec.embedder)
+        model = self.keeper if building else self.answerer
+        with self._locks.setdefault(folder, threading.RLock()):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
+            return open_memory(folder, model=model, create=True, trust=True, embedder=embedder)
 
     def remove(self, spec: Spec, case: Case) -> None:
         folder = self.folder(spec, case)
         self._made.pop(folder, None)
         delete_cache(str(folder.absolute()))
         shutil.rmtree(folder, ignore_errors=True)
-
-    def _make(self, spec: Spec, case: Case, folder: Path) -> Ingested:
-        began = time.perf_counter()
-        with self.spending.account() as spent:
-            memory = self._open(spec, folder, building=True)
-            if spec.draws:
-                memory.observe(case.turns)
-                memory.consolidate()
-            else:
-                memory.record(case.turns)
-        return Ingested(
-            spec.text,
-            case.name,
-            usage=dict(sorted(spent.items())),
-            sizes=tuple(row.tokens for row in memory.view.catalog(folder=TOPICS)),
-            disk=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
-            seconds=time.perf_counter() - began,
-            turns=len(case.turns),
-        )
-
-    def _open(self, spec: Spec, folder: Path, building: bool) -> Memory:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
-        embedder = self.embedders.memory(spec.linked_by if building else spec.embedder)
-        model = self.keeper if building else self.answerer
-        return open_memory(folder, model=model, create=True, trust=True, embedder=embedder)
 
 
 # ── what became of what was said ────────────────────────────────────────────────────────────────

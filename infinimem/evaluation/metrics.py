@@ -21,18 +21,18 @@ from functools import lru_cache, partial
 from importlib import import_module
 from statistics import fmean
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from infinimem.errors import ModelNotConfigured
-from infinimem.evaluation.model import Question
+from infinimem.evaluation.model import Case, Found, Question
 from infinimem.llm.base import LLM
 from infinimem.llm.offline.tell import says_nothing
 from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.model import Usage
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from infinimem.terms import STOP_WORDS
 
 CUTS = (5, 10, 20, 50)
 FIRST = 20
@@ -45,6 +45,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _ARTICLES_AND = re.compile(r"\b(?:a|an|the|and)\b")
 _WORDS = re.compile(r"\w+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_RESAMPLES = 10_000
 Piece = tuple[Collection[Hashable], int]
 """The ids that a piece of evidence holds, and its tokens."""
 
@@ -142,16 +143,12 @@ def token_f1(answer: str, expected: str) -> float:
     return 2 * common / (len(given) + len(wanted)) if common else 0.0
 
 
-def parts_f1(answer: str, expected: str) -> float:
-    """Split both at commas and return the mean over the expected parts of each one's best F1."""
-    given = answer.split(",")
-    return fmean([best(token_f1, wanted, given) for wanted in expected.split(",")])
-
-
 def locomo_f1(answer: str, expected: str, category: str) -> float:
-    """Return LoCoMo's F1: of "multi-hop" by parts, of "open-domain" to what is expected before a ";"."""
+    """Return LoCoMo's F1: of "open-domain" to what is expected before a ";", of "multi-hop" the mean over
+    the parts expected, split at commas, of each one's best F1."""
     if category == "multi-hop":
-        return parts_f1(answer, expected)
+        given = answer.split(",")
+        return fmean([best(token_f1, wanted, given) for wanted in expected.split(",")])
     if category == "open-domain":
         expected = expected.partition(";")[0].strip()
     return token_f1(answer, expected)
@@ -179,37 +176,116 @@ def best(measure: Callable[[str, str], float], answer: str, expected: Iterable[s
     return max((measure(answer, wanted) for wanted in expected), default=0.0)
 
 
+# ── by data sets ──────────────────────────────────────────────────────────────────────────────────
+
+
+def by_turn(
+    case: Case, question: Question, found: Sequence[Found], budgets: Sequence[int]
+) -> dict[str, float]:
+    """Measures of the turns that were found, by rank and as they are read; none without evidence.
+
+    "tokens to words" and "blocks to words": what is read until each telling word of the expected answer was
+    seen; of the first pieces the shares that hold one of them, two, and more. Source: xMemory (arXiv
+    2602.02007), section 5.2 (evidence density and coverage).
+    """
+    if not question.scored:
+        return {}
+    scores = measures([turn for item in found for turn in item.turns], question.turns)
+    scores |= _read_within(found, question.turns, budgets)
+    words = {word for answer in question.expected[:1] for word in stems(answer)}
+    telling = words.difference(*(stems(word) for word in STOP_WORDS))
+    if not telling:
+        return scores
+    hits = [telling.intersection(stems(item.text)) for item in found]
+    tokens = [item.tokens for item in found]
+    for unit, sizes in (("tokens", tokens), ("blocks", [1] * len(found))):
+        needed = tokens_until(zip(hits, sizes, strict=True), telling)
+        scores |= {} if needed is None else {f"{unit} to words": float(needed)}
+    counts = Counter(min(len(words), len(HITS)) for words in hits[:FIRST])
+    return scores | {name: counts[at] / max(counts.total(), 1) for at, name in enumerate(HITS, 1)}
+
+
+def by_session(case: Case, question: Question, found: Sequence[Found]) -> dict[str, float]:
+    """Return measures of a ranking; none for questions about what was never said.
+
+    "R@k" and so on: sessions, whoever spoke, gold as the file names it. "own R@k": sessions as LongMemEval's
+    own scorer sees them: what the user said, gold only with a label on it; "own turn R@k": turns likewise.
+    "turns in 1024" and so on: of all labelled turns, how many are read.
+    """
+    if not question.answerable or not question.sessions:
+        return {}
+    turn_of = {turn.turn: turn for turn in case.turns}
+    ranked = [turn_of[name] for item in found for name in item.turns if name in turn_of]
+    scores = measures([turn.session for turn in ranked], question.sessions)
+    if question.scored:
+        users = [turn for turn in ranked if turn.role == "user"]
+        gold = frozenset(name for name in question.turns if turn_of[name].role == "user")
+        sessions = frozenset(turn_of[name].session for name in gold)
+        scores |= measures([turn.session for turn in users], sessions, label="own ")
+        scores |= measures([turn.turn for turn in users], gold, label="own turn ")
+    if question.turns:
+        scores |= _read_within(found, question.turns, (1024, 2048, 4096), "turns")
+    return scores
+
+
+def _read_within(
+    found: Sequence[Found], gold: frozenset[str], budgets: Iterable[int], label: str = "R"
+) -> dict[str, float]:
+    """Measures of what a reader has read: "R in 512", …, and "tokens to all" where all of `gold` is found."""
+    pieces = [(item.turns, item.tokens) for item in found]
+    scores = {f"{label} in {budget}": within(pieces, gold, budget) for budget in budgets}
+    needed = tokens_until(pieces, gold)
+    return scores if needed is None else {**scores, "tokens to all": float(needed)}
+
+
+def by_words(question: Question, answer: str, f1: Callable[[str, str], float] = token_f1) -> dict[str, float]:
+    """Measures of an answer's words; of a question about what was never said, whether the answer says so."""
+    if not question.answerable:
+        return {"F1": float(says_nothing(answer))}
+    measures = {"F1": f1, "BLEU-1": bleu1, "ROUGE-L": rouge_l}
+    return {name: best(of, answer, question.expected) for name, of in measures.items()}
+
+
+def locomo_words(question: Question, answer: str) -> dict[str, float]:
+    """Token F1 by the rule of the category; BLEU-1 and ROUGE-L where there is an answer."""
+    return by_words(question, answer, partial(locomo_f1, category=question.category))
+
+
+def by_choice(question: Question, answer: str) -> Mapping[str, float]:
+    """Whether the answer names the letter that comes first in `expected`, or repeats its choice."""
+    named = re.match(r"\W*([a-z])(?:[).:]|\W*$)", answer.lower()) or re.search(r"\(([a-z])\)", answer.lower())
+    letter = named[1] if named else ""
+    return {"choice": float(letter == question.expected[0] or holds(answer, question.expected[1:]))}
+
+
+def unscored(*_: object) -> dict[str, float]:
+    """Nothing: the data set names no evidence, or the measure is a judge's, or one of the ranking alone."""
+    return {}
+
+
 # ── over questions ──────────────────────────────────────────────────────────────────────────────
 
 
 def percentile(values: Iterable[float], share: float) -> float:
     """Return the smallest value that at least this share of all (0 to 1) reach; 0 of nothing."""
-    import numpy as np
-
     return float(np.quantile([*values] or [0.0], share, method="inverted_cdf"))
 
 
-def paired_difference(
-    differences: Sequence[float], resamples: int = 10_000, seed: int = 7
-) -> dict[str, float]:
+def paired_difference(differences: Sequence[float]) -> dict[str, float]:
     """Return the mean, and by bootstrap (Efron and Tibshirani, 1993) its 95 % from "low" to "high"."""
-    import numpy as np
-
     scores = np.array(differences, dtype=np.float32)
-    means = _times_drawn(len(differences), resamples, seed) @ scores / len(differences)
+    means = _times_drawn(len(differences)) @ scores / len(differences)
     low, high = np.quantile(means, [0.025, 0.975])
     return {"mean": fmean(differences), "low": float(low), "high": float(high)}
 
 
 @lru_cache(maxsize=4)
-def _times_drawn(questions: int, resamples: int, seed: int) -> NDArray[np.float32]:
+def _times_drawn(questions: int) -> NDArray[np.float32]:
     """Return how often each resample draws each question: the same for all measures and methods of a run."""
-    import numpy as np
-
-    generator = np.random.default_rng(seed)
-    draws = (generator.integers(0, questions, questions) for _ in range(resamples))
+    generator = np.random.default_rng(7)
+    draws = (generator.integers(0, questions, questions) for _ in range(_RESAMPLES))
     row = np.dtype((np.float32, (questions,)))
-    return np.fromiter((np.bincount(draw, minlength=questions) for draw in draws), row, resamples)
+    return np.fromiter((np.bincount(draw, minlength=questions) for draw in draws), row, _RESAMPLES)
 
 
 # ── by a judge ──────────────────────────────────────────────────────────────────────────────────

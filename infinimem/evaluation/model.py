@@ -168,9 +168,9 @@ _OURS = tomllib.loads(files("infinimem.strategies").joinpath("bench.toml").read_
 OWN = {name: Way(**row) for name, row in _OURS["methods"].items()}
 OWN |= {name: way for spec in strategies().values() for name, way in spec.methods.items()}
 """The project's own methods, and those of strategies that packages add."""
-BASELINES: Mapping[str, Collection[str]] = tomllib.loads(
-    files("infinimem.evaluation").joinpath("measures.toml").read_text("utf-8")
-)["baselines"]
+SHOWS = tomllib.loads(files("infinimem.evaluation").joinpath("measures.toml").read_text("utf-8"))
+"""What a report shows of a run's measures."""
+BASELINES: Mapping[str, Collection[str]] = SHOWS["baselines"]
 """What they are compared with, each with the settings that it takes."""
 NAMES = (*OWN, *BASELINES)
 
@@ -278,20 +278,10 @@ def parse(text: str) -> Spec:
 
 
 def parse_all(texts: Sequence[str]) -> tuple[Spec, ...]:
-    """Return several methods, or groups of them; UsageError for none at all, or one of them twice."""
-    specs = tuple(parse(text) for text in _spelled_out(texts) if text.strip())
-    if not specs:
-        raise UsageError(f"no method is named; there are {_KNOWN}")
-    for text, count in Counter(spec.text for spec in specs).items():
-        if count > 1:
-            raise UsageError(f"method {text!r} is named twice; name it once")
-    return specs
-
-
-def _spelled_out(methods: Sequence[str]) -> list[str]:
-    """Set for each group the methods that it stands for, its settings behind theirs; none twice."""
+    """Return several methods, or for each group the methods that it stands for, its settings behind theirs;
+    UsageError for none at all, or one of them twice."""
     found: list[str] = []
-    for method in methods:
+    for method in texts:
         name, *settings = method.strip().split(":")
         if name not in GROUPS:
             found.append(method)
@@ -301,7 +291,13 @@ def _spelled_out(methods: Sequence[str]) -> list[str]:
             parts = [*member.split(":"), *(one for one in settings if one.partition("=")[0] not in own)]
             if all(set(parts) != set(other.split(":")) for other in found):
                 found.append(":".join(parts))
-    return found
+    specs = tuple(parse(text) for text in found if text.strip())
+    if not specs:
+        raise UsageError(f"no method is named; there are {_KNOWN}")
+    for text, count in Counter(spec.text for spec in specs).items():
+        if count > 1:
+            raise UsageError(f"method {text!r} is named twice; name it once")
+    return specs
 
 
 def _place(name: str, key: str) -> tuple[str, str]:

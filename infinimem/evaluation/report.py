@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from math import inf
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from infinimem.evaluation.metrics import paired_difference, percentile
-from infinimem.evaluation.model import OWN
+from infinimem.evaluation.model import OWN, SHOWS
 from infinimem.evaluation.runner import read
 from infinimem.importers.fields import at
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NO_PLOTS = "No plots: matplotlib is not installed (pip install 'infinimem[bench]')."
-_SHOWS = tomllib.loads(files("infinimem.evaluation").joinpath("measures.toml").read_text("utf-8"))
 _SHOWN = 7
 """Measures in the short table that the command prints."""
 _BASELINES = ("bm25", "dense")
@@ -128,12 +125,12 @@ def _figures(rows: sqlite3.Connection) -> dict[str, Any]:
     baselines = dict.fromkeys([names[0], *usual, *(name for name in names if bases[name] in own)])
     methods = {name: _method(rows, name, [one for one in baselines if one != name]) for name in names}
     measures = [name for (name,) in rows.execute("SELECT DISTINCT measure FROM scored ORDER BY measure")]
-    shown = [name for name in _SHOWS["headline"] if name in measures][:_SHOWN]
+    shown = [name for name in SHOWS["headline"] if name in measures][:_SHOWN]
     return {
         "config": config,
         "measures": measures,
         "baselines": list(baselines),
-        "primary": next((name for name in (*_SHOWS["primary"], *measures) if name in measures), ""),
+        "primary": next((name for name in (*SHOWS["primary"], *measures) if name in measures), ""),
         "columns": ["method", "questions", *shown],
         "rows": [
             [name, one["counted"], *(_cell(one, ("mean", measure), _PERCENT) for measure in shown)]
@@ -246,7 +243,7 @@ def _about(report: Report) -> list[str]:
     config, methods = report["config"], report["methods"]
     lines = [
         f"- {label}: {_said(config[key])}"
-        for key, label in _SHOWS["about"].items()
+        for key, label in SHOWS["about"].items()
         if config.get(key) is not None
     ]
     most = max(one["questions"] for one in methods.values())
@@ -258,7 +255,7 @@ def _about(report: Report) -> list[str]:
             f"Not graded: {name} ({ungraded} of {asked}).": ungraded,
         }
         lines += [
-            f"- {told} {_SHOWS['notes'][told.partition(':')[0]]}" for told, is_so in why.items() if is_so
+            f"- {told} {SHOWS['notes'][told.partition(':')[0]]}" for told, is_so in why.items() if is_so
         ]
     return lines
 
@@ -272,9 +269,9 @@ def _said(value: Any) -> str:
 
 
 def _tables(report: Report) -> list[str]:
-    methods, notes = report["methods"], _SHOWS["notes"]
+    methods, notes = report["methods"], SHOWS["notes"]
     headline, compared, costs = (
-        [(one, ["mean", one], _PERCENT) for one in _SHOWS[which] if one in report["measures"]]
+        [(one, ["mean", one], _PERCENT) for one in SHOWS[which] if one in report["measures"]]
         for which in ("headline", "compared", "costs")
     )
     counted: Column = ("questions", ["counted"], "")
@@ -293,9 +290,9 @@ def _tables(report: Report) -> list[str]:
         columns += [(label, ["categories", name, "mean", measure], how) for label, name in shown.items()]
         note = notes["category"] if list(shown) != list(shown.values()) else ""
         tables.append(_listed(methods, f"{measure} by category", columns, note=note))
-    tables += [_listed(methods, **table) for table in _SHOWS["table"]]
+    tables += [_listed(methods, **table) for table in SHOWS["table"]]
     ranks = bool(report["config"].get("retrieval_only"))  # a ranking has no end at which to count
-    columns = [*costs, *_SHOWS["spent"], _SHOWS["read"][ranks], ("ms a question", ["question", "ms"], ",.0f")]
+    columns = [*costs, *SHOWS["spent"], SHOWS["read"][ranks], ("ms a question", ["question", "ms"], ",.0f")]
     note = notes["costs"] + (notes["ranked"] if ranks else ".")
     tables.append(_listed(methods, "Quality and costs", columns, note=note))
     rows = [

@@ -98,8 +98,7 @@ class Run:
         self._specs = parse_all(request.methods)
         self._spending = Spending(request.max_tokens)
         self._embedders = Embedders(request.embedder, self._spending)
-        found = {spec.text: self._embedders.of(spec) for spec in self._specs}
-        self._vectors = {text: embedder for text, embedder in found.items() if embedder is not None}
+        self._vectors = {spec.text: self._embedders.of(spec) for spec in self._specs}
 
     def estimate(self) -> Estimate:
         """Return what is still to be done and what it will take; UsageError in another run's folder."""
@@ -157,15 +156,10 @@ class Run:
             "retrieval_only": request.retrieval_only,
             "budget": request.budget if asks else None,
             "models": {
-                "keeper": request.keeper.name,
-                "answerer": request.answerer.name,
-                "judge": request.judge.name if asks else None,
+                who: llm.name if asks or who != "judge" else None for who, llm in self._models.items()
             },
-            "embedders": {text: embedder.name for text, embedder in self._vectors.items()},
-            "versions": {
-                "python": platform.python_version(),
-                **{name: version(name) for name in _PACKAGES},
-            },
+            "embedders": {text: embedder.name for text, embedder in self._vectors.items() if embedder},
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
         }
 
     def _left(self, rows: Database) -> Iterator[_Left]:
@@ -317,8 +311,18 @@ def opened(folder: Path, config: Mapping[str, Any], write: bool = False) -> Iter
     if write:
         folder.mkdir(parents=True, exist_ok=True)
     held = Files(folder).exclusive(1) if write else nullcontext()
+    now = {name: json.dumps(value, ensure_ascii=False, sort_keys=True) for name, value in config.items()}
     with held, _connected(path if write or is_there else ":memory:") as rows:
-        _demand_same(rows, folder, config)
+        before = dict(rows.execute("SELECT name, value FROM config"))
+        for name in sorted({*before, *now} if before else ()):
+            if before.get(name) != now.get(name):
+                raise OtherRun(
+                    f"{folder} holds a run with other {name} ({before.get(name)}, now {now.get(name)}); "
+                    "ask for the same, or choose another --out"
+                )
+        if not before:
+            with rows:
+                rows.executemany("INSERT INTO config VALUES (?, ?)", now.items())
         if write:  # no row waits for the disk, and none is half there
             rows.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
         yield Database(rows)
@@ -344,18 +348,3 @@ def _connected(path: Path | str) -> Iterator[sqlite3.Connection]:
     except sqlite3.DatabaseError as error:
         what = f"{path} cannot be read or written"
         raise UsageError(f"{what} ({error}); choose another folder with --out") from error
-
-
-def _demand_same(rows: sqlite3.Connection, folder: Path, config: Mapping[str, Any]) -> None:
-    now = {name: json.dumps(value, ensure_ascii=False, sort_keys=True) for name, value in config.items()}
-    before = dict(rows.execute("SELECT name, value FROM config"))
-    if not before:
-        with rows:
-            rows.executemany("INSERT INTO config VALUES (?, ?)", now.items())
-        return
-    for name in sorted({*before, *now}):
-        if before.get(name) != now.get(name):
-            raise OtherRun(
-                f"{folder} holds a run with other {name} ({before.get(name)}, now {now.get(name)}); "
-                "ask for the same, or choose another --out"
-            )

@@ -14,19 +14,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from infinimem import tokens
+from infinimem.embedders.base import Kind
 from infinimem.errors import SpendingCapReached
 from infinimem.estimate import answering, making, reading
 from infinimem.evaluation.model import Case, Question, Spec
+from infinimem.index.vectors import Matrix
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, OFFLINE, Reply, Task, Wrapper
 from infinimem.model import Usage
 from infinimem.spec import PROMPT, REPLY
-
-if TYPE_CHECKING:
-    from infinimem.embedders.base import Kind, Matrix
 
 EMBEDDING = "embedding"
 K = TypeVar("K")
@@ -179,7 +178,12 @@ class Estimate:
                 if "answerer" in self.paid and not self.retrieval_only:
                     _book(self.usage, (spec.text, "answering"), answering(shown, length))
                 if "judge" in self.paid and not self.retrieval_only and question.kind:
-                    _book(self.usage, (spec.text, "judging"), _judging(question, length))
+                    # two rules are asked, or once for all items of a rubric, each with a verdict of its own
+                    judging, items = Usage(2, 2 * (PROMPT + length + 2 * REPLY), 2 * REPLY), question.rubric
+                    if items:
+                        size_of_all = sum(map(tokens.estimate, items))
+                        judging = Usage(1, PROMPT + length + size_of_all + REPLY, len(items) * REPLY)
+                    _book(self.usage, (spec.text, "judging"), judging)
 
     @property
     def total(self) -> Usage:
@@ -195,11 +199,3 @@ class Estimate:
         parts = ", ".join(f"{phase} {count:,}" for phase, count in phases.items())
         size = f"{total.tokens_in:,} tokens in and {total.tokens_out:,} out"
         return f"about {total.calls:,} calls, {size} ({parts})"
-
-
-def _judging(question: Question, length: int) -> Usage:
-    """Two rules are asked, or once for all items of a rubric, each of which has a verdict of its own."""
-    if not question.rubric:
-        return Usage(2, 2 * (PROMPT + length + 2 * REPLY), 2 * REPLY)
-    items = sum(map(tokens.estimate, question.rubric))
-    return Usage(1, PROMPT + length + items + REPLY, len(question.rubric) * REPLY)

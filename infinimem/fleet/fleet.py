@@ -28,7 +28,7 @@ from procrastinate.jobs import DeleteJobCondition, Status
 from procrastinate.worker import Worker
 from psycopg import sql
 
-from infinimem.errors import FleetError, LibraryError, ModelError, UsageError
+from infinimem.errors import FleetError, LibraryError, ModelError, NotALibrary, UsageError
 from infinimem.fleet import home as store
 from infinimem.fleet.home import SWEEP, Head, Home, Moved, Places, checked, ulid
 from infinimem.llm.base import LLM
@@ -38,15 +38,14 @@ from infinimem.log import log
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.operations.forget.forget import Forgotten, Residue
-from infinimem.settings import configuration
+from infinimem.settings import SETTINGS, configuration
 from infinimem.store import disk
 from infinimem.store.evidence import check_turn
+from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.folders import explained
 from infinimem.store.library import init
 from infinimem.store.lines import marks_of
 from infinimem.user_folders import user_folder
-
-Serve = Callable[[str], bool]
-"""Consolidates a library; whether there is more to do. FleetError and ModelError: to be tried again."""
 
 QUEUE, SERVE, REQUEUE = "fleet", "serve", "requeue"
 LEASE = 30.0
@@ -67,102 +66,6 @@ FROM procrastinate_jobs AS job
 LEFT JOIN LATERAL (SELECT min(at) AS at FROM procrastinate_events WHERE job_id = job.id) AS event ON true
 WHERE task_name = 'serve'
 """
-
-
-class Due:
-    """The database of a fleet; `url` is that of the store that it belongs to."""
-
-    def __init__(self, database: str, url: str) -> None:
-        self.database, self._url = database, url
-        self._app: App | None = None
-
-    def init(self) -> None:
-        """Make the tables, where they are missing; FleetError if the database is not this fleet's."""
-        with _told(), psycopg.connect(self.database, connect_timeout=10) as connection:
-            if not self._owned(connection):
-                schema = App(connector=SyncPsycopgConnector()).schema_manager.get_schema()
-                connection.execute(schema.encode())
-                owner = sql.SQL("COMMENT ON TABLE procrastinate_jobs IS {}")
-                connection.execute(owner.format(self._url))
-                # who takes a job asks whether another of its lock runs: of all jobs, without this
-                connection.execute("CREATE INDEX infinimem_fleet_lock ON procrastinate_jobs (lock)")
-
-    def _owned(self, connection: psycopg.Connection[Any]) -> bool:
-        """Whether the tables are there; whose they are is their comment."""
-        table = "to_regclass('procrastinate_jobs')"
-        found = connection.execute(f"SELECT {table}, obj_description({table}, 'pg_class')").fetchone()
-        there, owner = found or (None, None)
-        if there and owner != self._url:
-            whose = f"belongs to {owner}, not to {self._url}" if owner else "has another program's jobs"
-            raise FleetError(f"the database {whose}; name one for this fleet alone")
-        return bool(there)
-
-    def _opened(self) -> Any:
-        if self._app is None:
-            with _told():
-                with psycopg.connect(self.database, connect_timeout=10) as connection:
-                    if not self._owned(connection):
-                        raise FleetError("the database is not a fleet's; run: infinimem fleet init")
-                app = App(
-                    connector=SyncPsycopgConnector(conninfo=self.database, min_size=1, max_size=4, timeout=10)
-                )
-                app.open()
-            self._app = app
-        return self._app
-
-    def close(self) -> None:
-        """Give the connections back."""
-        if self._app is not None:
-            self._app.close()
-            self._app = None
-
-    def mark(self, library: str) -> None:
-        """Make a library due; that it is already is as good. FleetError if the database cannot be used."""
-        with _told(), suppress(AlreadyEnqueued):
-            _job(self._opened(), library).defer(library=library, wait=1)
-
-    def status(self) -> dict[str, Any]:
-        """Count libraries that are due, `waiting` for a next try, running, failed, and workers."""
-        with _told():
-            found: dict[str, Any] = self._opened().connector.execute_query_one(_STATUS)
-            return found
-
-    async def work(
-        self, serve: Serve, requeue: Callable[[], object], concurrency: int, lease: float, wait: bool
-    ) -> None:
-        """Serve what is due, as `Fleet.work`; a database that does not answer is waited for. `serve` and
-        `requeue` are called in threads."""
-        with ThreadPoolExecutor(concurrency + 1, "fleet") as threads:
-            while True:
-                try:
-                    await asyncio.to_thread(self._opened)
-                    most = max(4, concurrency)
-                    connector = PsycopgConnector(
-                        conninfo=self.database, min_size=2, max_size=most, configure=_tuned
-                    )
-                    async with AsyncExitStack() as stack:
-                        app = App(connector=connector)
-                        stack.push_async_callback(app.close_async)
-                        await _to_its_end(app.open_async())
-                        _tasks(app, serve, requeue, threads, periodic=wait)
-                        stack.callback(asyncio.create_task(_reap(app, lease)).cancel)
-                        worker: Any = Worker(
-                            app,
-                            queues=[QUEUE],
-                            concurrency=concurrency,
-                            wait=wait,
-                            delete_jobs=DeleteJobCondition.SUCCESSFUL,
-                            install_signal_handlers=False,
-                            update_heartbeat_interval=lease / 3,
-                            stalled_worker_timeout=lease,
-                            fetch_job_polling_interval=min(5.0, lease / 3),
-                        )
-                        await _to_its_end(worker.run(), worker.stop)
-                    if not wait:
-                        return
-                except (FleetError, ConnectorException, psycopg.Error, OSError) as error:
-                    log.warning("the database does not answer, trying again: %s", error)
-                await asyncio.sleep(0.5)
 
 
 async def _to_its_end(work: Awaitable[Any], stop: Callable[[], object] | None = None) -> None:
@@ -187,34 +90,6 @@ async def _tuned(connection: psycopg.AsyncConnection[Any]) -> None:
 def _job(app: App, library: str, after: int = 0) -> Any:
     when: Any = {"schedule_in": {"seconds": after}} if after else {}
     return app.configure_task(SERVE, queue=QUEUE, lock=library, queueing_lock=library, **when)
-
-
-def _tasks(
-    app: App, serve: Serve, requeue: Callable[[], object], threads: ThreadPoolExecutor, periodic: bool
-) -> None:
-    """What jobs of these names do; who only drains what is due looks for nothing else."""
-
-    async def in_thread(call: Callable[..., Any], *args: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(threads, call, *args)
-
-    @app.task(name=SERVE, queue=QUEUE)
-    async def task(library: str, wait: int) -> None:
-        try:
-            again, after, wait = await in_thread(serve, library), 0, 1
-        except (FleetError, ModelError) as error:
-            again, after, wait = True, wait, min(2 * wait, LONGEST_WAIT)
-            log.warning("%s is tried again in %d s: %s", library, after, error)
-        if again:
-            with suppress(AlreadyEnqueued):
-                await _job(app, library, after).defer_async(library=library, wait=wait)
-
-    @app.task(name=REQUEUE, queue=QUEUE, lock=f".{REQUEUE}", queueing_lock=f".{REQUEUE}")
-    async def look_through(timestamp: int) -> None:
-        await app.job_manager.delete_old_jobs(nb_hours=KEPT_HOURS, queue=QUEUE, include_failed=True)
-        await in_thread(requeue)
-
-    if periodic:
-        app.periodic(cron=EVERY)(look_through)
 
 
 async def _reap(app: App, lease: float) -> None:
@@ -252,10 +127,8 @@ TRIES = 20
 T = TypeVar("T")
 
 
-def open_fleet(
-    url: str, *, database: str, cache: str | Path | None = None, model: str | LLM | None = None
-) -> Fleet:
-    """Open a fleet of libraries; nothing is connected before it is used.
+class Fleet:
+    """Libraries by name, in one store; nothing is connected before it is used.
 
     Args:
         url: of its place in an object store, s3://BUCKET/PREFIX (else UsageError); keys come from AWS_….
@@ -263,49 +136,87 @@ def open_fleet(
         cache: folder for what was fetched; None takes infinimem-fleet beside this user's other caches.
         model: its name, or a client; None takes the environment's and the user's, never a library's.
     """
-    if model is None or isinstance(model, str):
-        model = connect(model, configuration().settings.llm)
-    if cache is None and (beside := user_folder("cache")):
-        cache = beside.with_name("infinimem-fleet")  # `forget` deletes the other one whole
-    if cache is None:
-        raise LibraryError("there is no home folder for a cache; name a folder")
-    home = Home(url)
-    return Fleet(home, Due(database, home.url), Path(cache), model)
 
-
-class Fleet:
-    """Libraries by name, in one store. Made by `open_fleet`."""
-
-    def __init__(self, home: Home, due: Due, cache: Path, llm: LLM) -> None:
-        self.home, self.due, self._llm = home, due, llm
-        self._places = Places(cache)
+    def __init__(
+        self, url: str, *, database: str, cache: str | Path | None = None, model: str | LLM | None = None
+    ) -> None:
+        if model is None or isinstance(model, str):
+            model = connect(model, configuration().settings.llm)
+        if cache is None and (beside := user_folder("cache")):
+            cache = beside.with_name("infinimem-fleet")  # `forget` deletes the other one whole
+        if cache is None:
+            raise LibraryError("there is no home folder for a cache; name a folder")
+        self.home, self.database, self._llm = Home(url), database, model
+        self._places = Places(Path(cache))
+        self._app: App | None = None
 
     def __enter__(self) -> Fleet:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.due.close()
+        if self._app is not None:
+            self._app.close()
+            self._app = None
         self._places.close()
 
     def init(self) -> None:
-        """Make the database's tables, and see that the bucket is there; FleetError if one cannot be used."""
+        """Make the database's tables, where they are missing, and see that the bucket is there; FleetError if
+        one cannot be used, or the database is not this fleet's."""
         self.home.look("any")
-        self.due.init()
+        with _told(), psycopg.connect(self.database, connect_timeout=10) as connection:
+            if not self._owned(connection):
+                schema = App(connector=SyncPsycopgConnector()).schema_manager.get_schema()
+                connection.execute(schema.encode())
+                owner = sql.SQL("COMMENT ON TABLE procrastinate_jobs IS {}")
+                connection.execute(owner.format(self.home.url))
+                # who takes a job asks whether another of its lock runs: of all jobs, without this
+                connection.execute("CREATE INDEX infinimem_fleet_lock ON procrastinate_jobs (lock)")
+
+    def _owned(self, connection: psycopg.Connection[Any]) -> bool:
+        """Whether the tables are there; whose they are is their comment."""
+        table, url = "to_regclass('procrastinate_jobs')", self.home.url
+        found = connection.execute(f"SELECT {table}, obj_description({table}, 'pg_class')").fetchone()
+        there, owner = found or (None, None)
+        if there and owner != url:
+            whose = f"belongs to {owner}, not to {url}" if owner else "has another program's jobs"
+            raise FleetError(f"the database {whose}; name one for this fleet alone")
+        return bool(there)
+
+    def _opened(self) -> Any:
+        if self._app is None:
+            with _told():
+                with psycopg.connect(self.database, connect_timeout=10) as connection:
+                    if not self._owned(connection):
+                        raise FleetError("the database is not a fleet's; run: infinimem fleet init")
+                app = App(
+                    connector=SyncPsycopgConnector(conninfo=self.database, min_size=1, max_size=4, timeout=10)
+                )
+                app.open()
+            self._app = app
+        return self._app
+
+    def _mark(self, library: str) -> None:
+        """Make a library due; that it is already is as good. FleetError if the database cannot be used."""
+        with _told(), suppress(AlreadyEnqueued):
+            _job(self._opened(), library).defer(library=library, wait=1)
 
     def append(self, library: str, turns: Iterable[Turn], key: str | None = None) -> bool:
         """Keep what was said, durably, and make the library due; calls with the same `key` count once.
         Returns whether the database took notice. UsageError if the name or a turn is none,
         FleetError if the store cannot be reached."""
         checked(library)
-        name, said = ulid(), tuple(turns)
-        for turn in said:
+        name, said = ulid(), list[Turn]()
+        for number, turn in enumerate(turns):
             check_turn(turn)
-        data = to_lines(_marked(turn, f"{key or name}.{n}", bool(key)) for n, turn in enumerate(said))
+            # one that is known by session and number gets only a given key
+            known = turn.key or (not key and marks_of(None, turn.session, turn.turn))
+            said.append(turn if known else replace(turn, key=f"{key or name}.{number}"))
+        data = to_lines(said)
         if len(data) > store.MAX_OBJECT:
             raise FleetError(f"these turns have more than {store.MAX_OBJECT >> 20} MiB; append them in parts")
         self.home.append(library, name, data)
         try:
-            self.due.mark(library)
+            self._mark(library)
         except FleetError as error:
             log.warning("%s is due, and the database does not know yet: %s", library, error)
             return False
@@ -343,8 +254,15 @@ class Fleet:
         return replace(done, left=(*done.left, Residue(f"{self.home.url}/{library}/head.zip", why)))
 
     def export(self, library: str, folder: Path) -> None:
-        """Write a library to a folder that is new or empty; `import_` brings it back. Errors as of `open`."""
-        store.write_out(store.demand(self.home.fetch(checked(library)), library), folder)
+        """Write a library to a folder that is new or empty; `import_` brings it back. Errors as of `open`;
+        LibraryError also if the folder is neither, or the disk refuses."""
+        head = store.demand(self.home.fetch(checked(library)), library)
+        with explained("make", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise LibraryError(f"{folder} is not empty; name a new folder")
+            store.lay_out(head.files, folder)
+        Files(folder).stage(store.EXPORTED, head.etag.encode())
 
     def import_(self, library: str, folder: Path) -> int:
         """Bring a folder in, as a new library or with what was changed in it since `export` wrote it; return
@@ -353,7 +271,17 @@ class Fleet:
         def attempt() -> int:
             head = self.home.fetch(checked(library))
             assert head is not None
-            files = store.brought_in(head, folder)
+            files = store.folder_files(folder)
+            if SETTINGS not in files:
+                to_do = f"to make it a library, run: infinimem init {folder}"
+                raise NotALibrary(f"{folder} has no {SETTINGS}; {to_do}")
+            before = Files(folder).read(store.EXPORTED, MAX_OWNED)
+            if head.etag and before != head.etag.encode():
+                raise LibraryError(
+                    f"there is such a library; only what was exported from it comes back, not {folder}"
+                    if before is None
+                    else f"the library changed since it was exported to {folder}; export anew, and edit that"
+                )
             paths = files.keys() | head.files.keys()
             if changed := sum(files.get(path) != head.files.get(path) for path in paths):
                 self.home.commit(library, store.pack(files, ulid(), head.taken), head.etag)
@@ -366,16 +294,19 @@ class Fleet:
         """Make every library due that has something in its inbox, and count them; the database may be new."""
         found = self.home.waiting()
         for library in found:
-            self.due.mark(library)
+            self._mark(library)
         return len(found)
 
     def status(self) -> dict[str, Any]:
-        """See `Due.status`."""
-        return self.due.status()
+        """Count libraries that are due, `waiting` for a next try, running, failed, and workers."""
+        with _told():
+            found: dict[str, Any] = self._opened().connector.execute_query_one(_STATUS)
+            return found
 
     async def work(self, concurrency: int = 20, lease: float = LEASE, wait: bool = True) -> None:
-        """Consolidate what is due, until cancelled, or with `wait` off until nothing is. After `lease`
-        seconds without a sign of life others take over."""
+        """Consolidate what is due, in threads, until cancelled, or with `wait` off until nothing is; a
+        database that does not answer is waited for. After `lease` seconds without a sign of life others take
+        over."""
 
         async def sweep() -> None:  # also where nothing is due, what was forgotten elsewhere leaves the cache
             while True:
@@ -384,9 +315,65 @@ class Fleet:
 
         sweeping = asyncio.create_task(sweep())
         try:
-            await self.due.work(self.serve, self.requeue, concurrency, lease, wait)
+            with ThreadPoolExecutor(concurrency + 1, "fleet") as threads:
+                while not await self._worked(threads, concurrency, lease, wait):
+                    await asyncio.sleep(0.5)
         finally:
             sweeping.cancel()
+
+    async def _worked(self, threads: ThreadPoolExecutor, concurrency: int, lease: float, wait: bool) -> bool:
+        """Work as long as the database answers; return whether that is all."""
+        try:
+            await asyncio.to_thread(self._opened)
+            most = max(4, concurrency)
+            connector = PsycopgConnector(conninfo=self.database, min_size=2, max_size=most, configure=_tuned)
+            async with AsyncExitStack() as stack:
+                app = App(connector=connector)
+                stack.push_async_callback(app.close_async)
+                await _to_its_end(app.open_async())
+                self._define_tasks(app, threads, periodic=wait)
+                stack.callback(asyncio.create_task(_reap(app, lease)).cancel)
+                worker: Any = Worker(
+                    app,
+                    queues=[QUEUE],
+                    concurrency=concurrency,
+                    wait=wait,
+                    delete_jobs=DeleteJobCondition.SUCCESSFUL,
+                    install_signal_handlers=False,
+                    update_heartbeat_interval=lease / 3,
+                    stalled_worker_timeout=lease,
+                    fetch_job_polling_interval=min(5.0, lease / 3),
+                )
+                await _to_its_end(worker.run(), worker.stop)
+            return not wait
+        except (FleetError, ConnectorException, psycopg.Error, OSError) as error:
+            log.warning("the database does not answer, trying again: %s", error)
+            return False
+
+    def _define_tasks(self, app: App, threads: ThreadPoolExecutor, periodic: bool) -> None:
+        """What jobs of these names do; who only drains what is due looks for nothing else."""
+
+        async def in_thread(call: Callable[..., Any], *args: Any) -> Any:
+            return await asyncio.get_running_loop().run_in_executor(threads, call, *args)
+
+        @app.task(name=SERVE, queue=QUEUE)
+        async def task(library: str, wait: int) -> None:
+            try:
+                again, after, wait = await in_thread(self.serve, library), 0, 1
+            except (FleetError, ModelError) as error:
+                again, after, wait = True, wait, min(2 * wait, LONGEST_WAIT)
+                log.warning("%s is tried again in %d s: %s", library, after, error)
+            if again:
+                with suppress(AlreadyEnqueued):
+                    await _job(app, library, after).defer_async(library=library, wait=wait)
+
+        @app.task(name=REQUEUE, queue=QUEUE, lock=f".{REQUEUE}", queueing_lock=f".{REQUEUE}")
+        async def look_through(timestamp: int) -> None:
+            await app.job_manager.delete_old_jobs(nb_hours=KEPT_HOURS, queue=QUEUE, include_failed=True)
+            await in_thread(self.requeue)
+
+        if periodic:
+            app.periodic(cron=EVERY)(look_through)
 
     def serve(self, library: str) -> bool:
         """Consolidate one library and commit; return whether there is more to do. After a FleetError or
@@ -460,17 +447,15 @@ class Fleet:
             return Head(files=store.folder_files(Path(folder)))
 
 
+open_fleet = Fleet
+"""As `open_memory` opens one library."""
+
+
 def _anew(library: str, attempt: Callable[[], T]) -> T:
     for _ in range(TRIES):
         with suppress(Moved):
             return attempt()
     raise FleetError(f"{library} is being changed all the time; try again")
-
-
-def _marked(turn: Turn, key: str, given: bool) -> Turn:
-    """With a key, where the turn has none; one that is known by session and number gets only a given one."""
-    known = turn.key or (not given and marks_of(None, turn.session, turn.turn))
-    return turn if known else replace(turn, key=key)
 
 
 def to_lines(turns: Iterable[Turn]) -> bytes:

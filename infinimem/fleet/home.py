@@ -34,8 +34,7 @@ from typing import Any, NamedTuple
 from obstore.exceptions import AlreadyExistsError, BaseError, NotModifiedError, PreconditionError
 from obstore.store import S3Store
 
-from infinimem.errors import FleetError, LibraryError, NotALibrary, UsageError
-from infinimem.settings import SETTINGS
+from infinimem.errors import FleetError, LibraryError, UsageError
 from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.folders import explained, is_inside
@@ -305,32 +304,6 @@ def lay_out(files: Mapping[str, bytes], tree: Path) -> None:
         at.write_bytes(data)
     if sequence.MARK in files:
         sequence.settle(Files(tree))  # a head is whole: nothing of it was torn when another machine stopped
-
-
-def write_out(head: Head, folder: Path) -> None:
-    """Write a head to a folder that is new or empty; LibraryError if it is neither, or the disk refuses."""
-    with explained("make", folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise LibraryError(f"{folder} is not empty; name a new folder")
-        lay_out(head.files, folder)
-    Files(folder).stage(EXPORTED, head.etag.encode())
-
-
-def brought_in(head: Head, folder: Path) -> Mapping[str, bytes]:
-    """Return what the head becomes by a folder that `write_out` wrote of it, or where there is none by any
-    library. LibraryError if it was not written out from this library as it is now."""
-    found = folder_files(folder)
-    if SETTINGS not in found:
-        raise NotALibrary(f"{folder} has no {SETTINGS}; to make it a library, run: infinimem init {folder}")
-    before = Files(folder).read(EXPORTED, MAX_OWNED)
-    if head.etag and before != head.etag.encode():
-        raise LibraryError(
-            f"there is such a library; only what was exported from it comes back, not {folder}"
-            if before is None
-            else f"the library changed since it was exported to {folder}; export anew, and edit that"
-        )
-    return found
 
 
 @dataclass

@@ -25,20 +25,16 @@ from infinimem.markdown.characters import normalised
 from infinimem.model import SOURCES, Entry, Source
 from infinimem.terms import DAYS, MONTHS, STOP_WORDS, fold, tokens
 
-
-@cache
-def _lists() -> dict[str, frozenset[str]]:
-    text = (resources.files("infinimem.grounding") / "english.txt").read_text(encoding="utf-8")
-    parts = (part.partition("\n") for part in text.split("\n# ")[1:])
-    return {
-        head.partition(":")[0]: frozenset(filter(None, re.split(r",\s+|\n", items)))
-        for head, _, items in parts
-    }
+_PARTS = (resources.files("infinimem.grounding") / "english.txt").read_text(encoding="utf-8").split("\n# ")
+_LISTS = {
+    head.partition(":")[0]: frozenset(filter(None, re.split(r",\s+|\n", items)))
+    for head, _, items in (part.partition("\n") for part in _PARTS[1:])
+}
 
 
 def listed(name: str) -> frozenset[str]:
     """Return the items of a list in english.txt."""
-    return _lists()[name]
+    return _LISTS[name]
 
 
 @cache
@@ -56,7 +52,7 @@ def patterns(package: str, file: str) -> dict[str, re.Pattern[str]]:
 
     def whole(pattern: str) -> str:
         def named(match: re.Match[str]) -> str:
-            return whole(any_of(match[1]) if match[1] in _lists() else known[match[1]])
+            return whole(any_of(match[1]) if match[1] in _LISTS else known[match[1]])
 
         return re.sub("%([a-z ]+)%", named, pattern)
 
@@ -520,7 +516,11 @@ def find_duplicates(entries: Iterable[Entry]) -> list[tuple[int, int]]:
     """Return for every line that repeats another its seq, and that of the most trusted and newest of them."""
     rivals: dict[tuple[object, ...], list[list[Entry]]] = {}
     for entry in entries:
-        groups = rivals.setdefault(_alike(entry), [])
+        terms = tokens(entry.text)
+        day = "" if lasts(entry.text) else entry.time[:10] if entry.time else entry.seq
+        telling = tuple(term for term in terms if term not in common_terms()) or tuple(terms) or entry.text
+        # equal for lines that may repeat each other; "A beat B" and "B beat A" do not
+        groups = rivals.setdefault((entry.fields.get("speaker"), day, telling), [])
         group = next((group for group in groups if is_repetition(entry, group[0])), None)
         if group is None:
             groups.append([entry])
@@ -531,11 +531,3 @@ def find_duplicates(entries: Iterable[Entry]) -> list[tuple[int, int]]:
         *rest, kept = sorted(group, key=lambda entry: (SOURCES.index(entry.source), entry.seq))
         pairs += [(entry.seq, kept.seq) for entry in rest]
     return pairs
-
-
-def _alike(entry: Entry) -> tuple[object, ...]:
-    """Return what is equal for lines that may repeat each other; "A beat B" and "B beat A" do not."""
-    terms = tokens(entry.text)
-    day = "" if lasts(entry.text) else entry.time[:10] if entry.time else entry.seq
-    telling = tuple(term for term in terms if term not in common_terms()) or tuple(terms) or entry.text
-    return entry.fields.get("speaker"), day, telling

@@ -50,17 +50,6 @@ class Rendezvous(NamedTuple):
 
 def rendezvous(library: Path) -> Rendezvous | None:
     """Return a library's meeting place; None if its folder is someone else's."""
-    folder = _folder()
-    if folder is None:
-        return None
-    changed = Path(str(infinimem.__file__)).stat().st_mtime_ns
-    what = f"{library.resolve()}\0{changed}\0{infinimem.__file__}"
-    name = hashlib.sha256(os.fsencode(what)).hexdigest()[:16]
-    made = Rendezvous(*(folder / f"{name}.{kind}" for kind in ("sock", "serving", "remembering")))
-    return made if len(os.fsencode(made.socket)) <= LONGEST else None
-
-
-def _folder() -> Path | None:
     named = os.environ.get("XDG_RUNTIME_DIR", "")
     base = Path(named) if Path(named).is_absolute() else Path("/tmp")
     folder = base / f"infinimem-{os.getuid()}"
@@ -69,8 +58,13 @@ def _folder() -> Path | None:
         found = folder.lstat()
     except OSError:
         return None
-    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-    return folder if ours else None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        return None
+    changed = Path(str(infinimem.__file__)).stat().st_mtime_ns
+    what = f"{library.resolve()}\0{changed}\0{infinimem.__file__}"
+    name = hashlib.sha256(os.fsencode(what)).hexdigest()[:16]
+    made = Rendezvous(*(folder / f"{name}.{kind}" for kind in ("sock", "serving", "remembering")))
+    return made if len(os.fsencode(made.socket)) <= LONGEST else None
 
 
 @contextmanager
@@ -114,7 +108,12 @@ def _recalled(event: Event, library: Path) -> str:
     try:
         while True:
             try:
-                return _asked(place, event)
+                with socket.socket(socket.AF_UNIX) as line:
+                    line.settimeout(PATIENCE)
+                    line.connect(str(place.socket))
+                    line.sendall(event.as_json())
+                    line.shutdown(socket.SHUT_WR)
+                    return _message(line).decode()
             except TimeoutError:
                 return ""
             except OSError:  # nobody there yet
@@ -127,15 +126,6 @@ def _recalled(event: Event, library: Path) -> str:
     finally:
         if child:
             child.returncode = 0  # nobody waits for it
-
-
-def _asked(place: Rendezvous, event: Event) -> str:
-    with socket.socket(socket.AF_UNIX) as line:
-        line.settimeout(PATIENCE)
-        line.connect(str(place.socket))
-        line.sendall(event.as_json())
-        line.shutdown(socket.SHUT_WR)
-        return _message(line).decode()
 
 
 def _message(line: socket.socket) -> bytes:

@@ -24,7 +24,7 @@ from infinimem.importers.fields import (
     rows,
     turn_of,
 )
-from infinimem.importers.messengers import text_of_html
+from infinimem.importers.messengers import is_telegram, telegram_turns, text_of_html
 from infinimem.importers.reading import stem_of
 from infinimem.model import Turn
 
@@ -34,9 +34,9 @@ _SESSION_KEY = re.compile(r"session_([1-9]\d*)")
 
 
 def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    (name,) = LOCOMO.names(record, stem)
-    talk = _talk(record)
-    for number in _numbers(record):
+    (name,) = FORMATS["locomo"].names(record, stem)
+    talk, numbers = _talk(record)
+    for number in numbers:
         time = fields.moment(talk.get(f"session_{number}_date_time"))
         for message in fields.objects(talk[f"session_{number}"], skipped):
             text = fields.text_of(message.get("text"), skipped)
@@ -46,16 +46,11 @@ def _locomo(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             yield Turn(text, "user", speaker, time, f"{name}-s{number:02d}", ident)
 
 
-def _talk(record: Json) -> Json:
-    return record["conversation"] if has(record, conversation=dict) else record
-
-
-def _numbers(record: Json) -> list[int]:
-    talk = _talk(record)
-    return sorted(int(key[1]) for key in map(_SESSION_KEY.fullmatch, talk) if key and rows(talk[key[0]]))
-
-
-LOCOMO = Format(lambda record: bool(_numbers(record)), _locomo, fields.named_by("sample_id"))
+def _talk(record: Json) -> tuple[Json, list[int]]:
+    """Return what holds the sessions, and their numbers."""
+    talk = record["conversation"] if has(record, conversation=dict) else record
+    keys = filter(None, map(_SESSION_KEY.fullmatch, talk))
+    return talk, sorted(int(key[1]) for key in keys if rows(talk[key[0]]))
 
 
 def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
@@ -72,18 +67,9 @@ def _longmemeval(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             yield Turn(text, role, speaker, time or None, name, f"{name}_{position}")
 
 
-LONGMEMEVAL = Format(
-    lambda record: has(record, haystack_sessions=list), _longmemeval, fields.named_by("question_id")
-)
+def _source(record: Json, stem: str) -> tuple[str, ...]:
+    return (as_name(at(record, "metadata", "source")) or stem,)
 
-
-MEMORYAGENTBENCH: Format = Format(
-    lambda record: has(record, context=str, questions=list),
-    lambda record, stem, skipped: markdown.turns(
-        record["context"], MEMORYAGENTBENCH.names(record, stem)[0], skipped
-    ),
-    lambda record, stem: (as_name(at(record, "metadata", "source")) or stem,),
-)
 
 # ── memories of other programs ──────────────────────────────────────────────────────────────────
 
@@ -103,9 +89,6 @@ def _mem0(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
         time = iso(at(memory, "updated_at") or at(memory, "created_at"))
         text = fields.text_of(at(memory, "memory"), skipped)
         yield Turn(text, "assistant", time=time, session=f"mem0 {owner}" if owner else stem)
-
-
-MEM0 = Format(_is_mem0, _mem0, is_log=True)
 
 
 def _is_mcp(record: Any) -> bool:
@@ -133,8 +116,6 @@ def _mcp(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     for text in texts or [f"{name} ({words[2]})"]:
         yield Turn(text, "assistant", session=stem)
 
-
-MCP_MEMORY = Format(_is_mcp, _mcp)
 
 # ── Gemini ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,8 +147,6 @@ def _gemini(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Tur
             if isinstance(html, str):
                 yield Turn(text_of_html(html), "assistant", time=time, session=session)
 
-
-GEMINI = Format(_is_gemini, _gemini, is_log=True)
 
 # ── messages with a role and a text ─────────────────────────────────────────────────────────────
 
@@ -211,8 +190,6 @@ def _openai(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             yield turn_of(message, text, as_name(first(message, *_SESSION)) or session, time)
 
 
-OPENAI = Format(_is_openai, _openai, _openai_names)
-
 Message = Mapping[str, Any]
 """`{"role": …, "content": …}`; content is a text or a list of parts. Fields of `Turn` may stand beside."""
 
@@ -249,7 +226,7 @@ def _is_chatgpt(record: Json) -> bool:
 
 
 def _chatgpt(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    session, time = fields.titled(CHATGPT.names(record, stem)), iso(record.get("create_time"))
+    session, time = fields.titled(FORMATS["chatgpt"].names(record, stem)), iso(record.get("create_time"))
     nodes = [
         {**(node["message"] if has(node, message=dict) else {}), "id": ident, "parent": node.get("parent")}
         for ident, node in record["mapping"].items()
@@ -278,9 +255,6 @@ def _unspoken(message: Json, role: str) -> str | None:
         return fields.TOOLS
     hidden = at(message, "metadata", "is_visually_hidden_from_conversation")
     return fields.HIDDEN if hidden or message.get("weight") == 0 else None
-
-
-CHATGPT = Format(_is_chatgpt, _chatgpt, fields.named_by("conversation_id", "id", "title"))
 
 
 def without_citations(text: str) -> str:
@@ -342,8 +316,6 @@ def _project(record: Json, session: str, time: str | None, skipped: Skipped) -> 
         written = iso(at(doc, "created_at")) or time
         yield from markdown.turns(text, session, skipped, title=title or None, time=written)
 
-
-CLAUDE = Format(_is_claude, _claude, _claude_names)
 
 # ── Claude Code: ~/.claude/projects/<project>/<session>.jsonl ───────────────────────────────────
 
@@ -450,8 +422,6 @@ def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
     return parts if parts != rows(content) else []
 
 
-CLAUDE_CODE = Format(_is_claude_code, _claude_code, is_log=True)
-
 # ── Codex: ~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl ───────────────────────────────
 
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -518,4 +488,26 @@ def _given(content: Any, skipped: Skipped) -> list[Any]:
     ]
 
 
-CODEX = Format(_is_codex, _codex, is_log=True)
+# ── all ─────────────────────────────────────────────────────────────────────────────────────────
+
+FORMATS: Mapping[str, Format] = {
+    "locomo": Format(lambda record: bool(_talk(record)[1]), _locomo, fields.named_by("sample_id")),
+    "longmemeval": Format(
+        lambda record: has(record, haystack_sessions=list), _longmemeval, fields.named_by("question_id")
+    ),
+    "memoryagentbench": Format(
+        lambda record: has(record, context=str, questions=list),
+        lambda record, stem, skipped: markdown.turns(record["context"], _source(record, stem)[0], skipped),
+        _source,
+    ),
+    "chatgpt": Format(_is_chatgpt, _chatgpt, fields.named_by("conversation_id", "id", "title")),
+    "claude": Format(_is_claude, _claude, _claude_names),
+    "mcp-memory": Format(_is_mcp, _mcp),
+    "claude-code": Format(_is_claude_code, _claude_code, is_log=True),
+    "codex": Format(_is_codex, _codex, is_log=True),
+    "gemini": Format(_is_gemini, _gemini, is_log=True),
+    "mem0": Format(_is_mem0, _mem0, is_log=True),
+    "telegram": Format(is_telegram, telegram_turns, is_log=True),
+    "openai": Format(_is_openai, _openai, _openai_names),
+}
+"""Asked in this order: the particular shapes before the general one."""

@@ -178,11 +178,7 @@ class Format:
 # ── days ────────────────────────────────────────────────────────────────────────────────────────
 
 _NAMED = [name.lower() for name in MONTHS]
-_FORMS = {
-    name: form
-    for name, form in patterns("infinimem.importers", "days.txt").items()
-    if name.startswith("form ")
-}
+_PATTERNS = patterns("infinimem.importers", "days.txt")
 
 
 def day_of(text: str) -> str | None:
@@ -219,7 +215,7 @@ def moment(text: object) -> str | None:
 
 
 def _days(text: str) -> Iterator[tuple[str, str]]:
-    for kind, form in _FORMS.items():
+    for kind, form in ((name, form) for name, form in _PATTERNS.items() if name.startswith("form ")):
         for match in form.finditer(text[:1000]):
             parts = match.groupdict()
             name = (parts.get("name") or "")[:3].lower()

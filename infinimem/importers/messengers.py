@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import ImportFormatError
 from infinimem.importers import fields
-from infinimem.importers.fields import MARKS, Format, Json, Skipped, as_name, at, first, has, iso, rows
+from infinimem.importers.fields import MARKS, Json, Skipped, as_name, at, first, has, iso, rows
 from infinimem.model import Turn
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 _ATTACHMENTS = ("photo", "file", "media_type", "location_information", "contact_information", "poll")
 
 
-def _is_telegram(record: Json) -> bool:
+def is_telegram(record: Json) -> bool:
     message = next((message for chat in _chats(record) for message in chat["messages"]), None)
     dated = at(message, "date_unixtime") or at(message, "from_id")
     return dated is not None and at(message, "type") in ("message", "service")
 
 
-def _telegram(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
+def telegram_turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
     for chat in (chat for record in records for chat in _chats(record)):
         name = as_name(chat.get("name")) or as_name(chat.get("id")) or stem
         for message in fields.objects(chat["messages"], skipped):
@@ -59,8 +59,6 @@ def _chats(record: Any) -> list[Json]:
     """Return the chats with messages: result.json is of one, or of an account with a list of them."""
     return [chat for chat in (record, *rows(at(record, "chats", "list"))) if has(chat, messages=list)]
 
-
-TELEGRAM = Format(_is_telegram, _telegram, is_log=True)
 
 # ── Slack ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -159,7 +157,11 @@ def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
     text = text.replace("\r\n", "\n")
     begun = list(MARKS["whatsapp begin"].finditer(text))
     days = _days_by_date(dict.fromkeys(one[1] for one in begun))
-    chat = _chat(stem, text[begun[0].end() :] if begun else "")
+    first = MARKS["whatsapp sender"].match(text, begun[0].end()) if begun else None
+    if named := MARKS["whatsapp name"].fullmatch(stem):
+        stem = named[1]
+    elif first and first[2].startswith("\u200e"):  # an iPhone's begins with a notice by the chat itself
+        stem = MARKS["whatsapp marks"].sub("", first[1]).strip()
     for one, end in zip(begun, [*(later.start() - 1 for later in begun[1:]), len(text)], strict=False):
         date, hour, minute, second, half = one.groups()
         hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
@@ -174,7 +176,7 @@ def whatsapp_turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
         if words.strip() or not why:
             speaker = MARKS["whatsapp marks"].sub("", sent[1]).strip()
             words = MARKS["whatsapp marks"].sub("", words)
-            yield Turn(words, speaker=speaker, time=time, session=fields.day_of_chat(chat, time))
+            yield Turn(words, speaker=speaker, time=time, session=fields.day_of_chat(stem, time))
 
 
 def _days_by_date(dates: Iterable[str]) -> Mapping[str, str | None]:
@@ -190,14 +192,6 @@ def _days_by_date(dates: Iterable[str]) -> Mapping[str, str | None]:
         return len(days) - len(known), sum(a > b for a, b in pairwise(known))
 
     return min(({date: read(date, order) for date in dates} for order in _ORDERS), key=disorder)
-
-
-def _chat(stem: str, first: str) -> str:
-    """Return the chat's name: the file's; an iPhone's begins with a notice that the chat itself sends."""
-    if named := MARKS["whatsapp name"].fullmatch(stem):
-        return named[1]
-    sent = MARKS["whatsapp sender"].match(first)
-    return MARKS["whatsapp marks"].sub("", sent[1]).strip() if sent and sent[2].startswith("\u200e") else stem
 
 
 def _unspoken(words: str) -> str | None:

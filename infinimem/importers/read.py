@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.errors import ImportFormatError, UsageError
-from infinimem.importers import exports, fields, markdown, messengers, reading
+from infinimem.importers import fields, markdown, messengers, reading
+from infinimem.importers.exports import FORMATS
 from infinimem.importers.fields import MARKS, Format, Skipped
 from infinimem.importers.reading import Source
 from infinimem.markdown.characters import clean_text
@@ -31,23 +32,8 @@ from infinimem.store.library import Library
 from infinimem.store.spec import ARCHIVE, EVIDENCE, REIMPORTED, TOPICS, slug
 from infinimem.store.view import Applied, View
 
-# Asked in this order: the particular shapes before the general one.
-_OURS: dict[str, Format] = {
-    "locomo": exports.LOCOMO,
-    "longmemeval": exports.LONGMEMEVAL,
-    "memoryagentbench": exports.MEMORYAGENTBENCH,
-    "chatgpt": exports.CHATGPT,
-    "claude": exports.CLAUDE,
-    "mcp-memory": exports.MCP_MEMORY,
-    "claude-code": exports.CLAUDE_CODE,
-    "codex": exports.CODEX,
-    "gemini": exports.GEMINI,
-    "mem0": exports.MEM0,
-    "telegram": messengers.TELEGRAM,
-    "openai": exports.OPENAI,
-}
 _TEXTS = {"mail": messengers.is_mail, "whatsapp": messengers.is_whatsapp}
-_BUILT_IN = (*_OURS, "slack", *_TEXTS, "markdown")
+_BUILT_IN = (*FORMATS, "slack", *_TEXTS, "markdown")
 
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
 _JSON_NAME = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz|\.xz)?\Z", re.IGNORECASE)
@@ -232,7 +218,7 @@ def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Format
 
 def _known(wanted: str | None) -> dict[str, Format]:
     """Return the JSON formats, or the one that is asked for; a broken one of a package hinders no other."""
-    known = {name: one for name, one in _OURS.items() if wanted in (None, name)}
+    known = {name: one for name, one in FORMATS.items() if wanted in (None, name)}
     for name in formats()[len(_BUILT_IN) :] if wanted not in _BUILT_IN else ():
         with suppress(*() if wanted else (UsageError,)):
             if wanted in (None, name):
@@ -289,37 +275,20 @@ class Survey:
     skipped: Skipped = field(default_factory=Counter)
     left_out: dict[str, str] = field(default_factory=dict)
     notes: dict[str, set[bytes]] = field(default_factory=dict)
-    _readings: list[Callable[[], Import]] = field(default_factory=list)
+    readings: list[Callable[[], Import]] = field(default_factory=list)
 
     def batches(self) -> Iterator[list[Turn]]:
         """Yield the turns in portions to record; ImportFormatError if a file changed since."""
         batch: list[Turn] = []
         size = 0
-        for read in self._readings:
-            for turn in read().turns:
-                batch.append(turn)
-                size += len(turn.text)
-                if len(batch) == BATCH_TURNS or size >= BATCH_LENGTH:
-                    yield batch
-                    batch, size = [], 0
+        for turn in chain.from_iterable(read().turns for read in self.readings):
+            batch.append(turn)
+            size += len(turn.text)
+            if len(batch) == BATCH_TURNS or size >= BATCH_LENGTH:
+                yield batch
+                batch, size = [], 0
         if batch:
             yield batch
-
-    def add(self, read: Callable[[], Import], progress: Progress | None) -> set[str | None]:
-        """Read a file to its end, then count what is in it, for it is sound; return its sessions."""
-        found, turns = read(), 0
-        sessions: set[str | None] = set()
-        for turns, turn in enumerate(found.turns, 1):
-            sessions.add(turn.session)
-            if turn.note:
-                self.notes.setdefault(turn.note, set()).add(passage(turn.text, turn.session))
-            if progress and turns % _TOLD == 0:
-                progress(self.turns + turns, 0)
-        self.formats = tuple(dict.fromkeys((*self.formats, found.format)))
-        self.turns += turns
-        self.skipped += found.skipped
-        self._readings.append(read)
-        return sessions
 
 
 def survey(
@@ -332,14 +301,27 @@ def survey(
     as of `read_turns`. `progress` is called with the turns read so far, and 0 for the total."""
     found, sessions = Survey(), set[str | None]()
     for file, stem in _files(path, found):
-        folder = path if stem else None
+        folder, turns, named = path if stem else None, 0, set[str | None]()
+        read = partial(read_turns, file, format, only, stem, folder)
         try:
-            sessions |= found.add(partial(read_turns, file, format, only, stem, folder), progress)
+            one = read()
+            for turns, turn in enumerate(one.turns, 1):
+                named.add(turn.session)
+                if turn.note:
+                    found.notes.setdefault(turn.note, set()).add(passage(turn.text, turn.session))
+                if progress and turns % _TOLD == 0:
+                    progress(found.turns + turns, 0)
         except (ImportFormatError, UsageError) as error:
             if folder is None:
                 raise
             if not isinstance(error, NotThere):
                 found.left_out[file.relative_to(path).as_posix()] = str(error)
+            continue
+        sessions |= named  # what is counted is sound
+        found.formats = tuple(dict.fromkeys((*found.formats, one.format)))
+        found.turns += turns
+        found.skipped += one.skipped
+        found.readings.append(read)
     if not found.formats:
         what = f"no conversation {only!r}" if only else "no chat, log or note that can be imported"
         why = next(iter(found.left_out.values()), "")
@@ -399,7 +381,7 @@ def passage(text: str, session: str | None) -> bytes:
     """Return what tells a passage of a note from others: its text without the note's name before it."""
     title = (session or "").rpartition("/")[2]
     said = clean_text(text).rstrip().removeprefix(title)
-    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return _digest(said)
 
 
 class Again:

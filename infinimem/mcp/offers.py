@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from infinimem.answer import LINE_LENGTH
 from infinimem.errors import ModelUnavailable
@@ -51,26 +51,24 @@ class Offer:
     approved: Callable[..., Result] | None = None
 
     @property
-    def row(self) -> Mapping[str, Any]:
-        """What offers.toml says of it; nothing of a tool that a package adds."""
-        row: Mapping[str, Any] = TABLES["tools"].get(self.tool.name, {})
-        return row
-
-    @property
     def writes(self) -> bool:
         """Whether it changes the library at each call, unless the caller gives a key."""
-        return bool(self.row.get("writes"))
+        return bool(TABLES["tools"].get(self.tool.name, {}).get("writes"))
 
 
 def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
-    """Return the tools by name; where the client is the model those of tasks stand in the place of `ask`."""
-    may_write, asking = not memory.library.read_only, [remember_tool(memory, trust_user)]
-    asking += [tasks_tool(memory), answer_tool(memory)] if memory.by_agent else [ask_tool(reading)]
-    outward = memory.llm.name not in ("offline", AGENT)
+    """Return the tools by name; where the client is the model those of tasks stand in the place of `ask`.
+    Only if `trust_user` can the caller say that a text is the user's."""
+    may_write, calls = not memory.library.read_only, _Calls(memory, reading)
+    outward, remember = memory.llm.name not in ("offline", AGENT), Tool.of(calls.remember, _recorded_rows)
+    if not trust_user:  # then nobody can tell a person's words from a model's
+        known = {name: rule for name, rule in remember.parameters["properties"].items() if name != "role"}
+        remember = replace(remember, parameters={**remember.parameters, "properties": known})
+    tasks = [TaskTool.of(one, _task_rows) for one in (calls.memory_tasks, calls.memory_answer)]
+    asking = [remember, *(tasks if memory.by_agent else [Tool.of(calls.ask, _answer_rows)])]
     offered = [Offer(tool) for tool in reading.tools] + [Offer(tool, True, outward) for tool in asking]
     if reading is memory:  # else it would show more than the project
-        tool, approved = forget_tool(memory)
-        offered.append(Offer(tool, approved=approved))
+        offered.append(Offer(Tool.of(calls.forget, _forgotten_rows), approved=calls.forget_agreed))
     return {offer.tool.name: offer for offer in offered if may_write or not offer.writes}
 
 
@@ -81,84 +79,59 @@ class TaskTool(Tool):
         return super().told(result) if "error" in result else "\n".join(self.rows(result))
 
 
-def _task_rows(result: Result) -> Iterator[str]:
-    yield from result.get("wrong", ())
-    yield result["text"]
+@dataclass(frozen=True)
+class _Calls:
+    """What the tools do; a client is told what the docstrings say."""
 
+    memory: Memory
+    reading: Reader
 
-def _next(memory: Memory, number: int | None = None, after: int | None = None) -> Result:
-    task = memory.tasks.take(number, after)
-    left = memory.tasks.open()
-    if task is None:
-        return {"task": None, "left": len(left), "text": tasks_claimed(left)}
-    rest = sum(one.tokens for one in left if one.number != task.number)
-    others = f"; {len(left) - 1} more are open, about {rest} tokens" if rest else ""
-    text = f"{task.text}\n\nAnswer with memory_answer, which may give further tasks{others}."
-    return {"task": task.number, "left": len(left), "text": visible(clean_text(text))}
-
-
-def tasks_tool(memory: Memory) -> Tool:
-    def memory_tasks(task: int | None = None) -> Result:
+    def memory_tasks(self, task: int | None = None) -> Result:
         """Give the next thing that this memory would ask a model, and claim it for ten minutes: you are its
         model. Call it when the user asks you to consolidate memory, and answer with memory_answer.
 
         Args:
             task: the number of a task that others have; without it the first that nobody has
         """
-        return _next(memory, task)
+        return self._next(task)
 
-    return TaskTool.of(memory_tasks, _task_rows)
-
-
-def answer_tool(memory: Memory) -> Tool:
-    def memory_answer(task: int, reply: Annotated[str, Rule(longest=400_000)]) -> Result:
+    def memory_answer(self, task: int, reply: Annotated[str, Rule(longest=400_000)]) -> Result:
         """Answer a task of memory_tasks. Gives what is wrong with the reply, or the next task.
 
         Args:
             task: its number
             reply: the JSON that it asks for
         """
-        if wrong := memory.tasks.answer(task, reply, by=caller.get()):
-            left = len(memory.tasks.open())
+        if wrong := self.memory.tasks.answer(task, reply, by=caller.get()):
+            left = len(self.memory.tasks.open())
             return {"wrong": wrong, "task": task, "left": left, "text": "nothing of it is kept; answer again"}
-        return {"wrong": [], **_next(memory, after=task)}
+        return {"wrong": [], **self._next(after=task)}
 
-    return TaskTool.of(memory_answer, _task_rows)
+    def _next(self, number: int | None = None, after: int | None = None) -> Result:
+        task = self.memory.tasks.take(number, after)
+        left = self.memory.tasks.open()
+        if task is None:
+            return {"task": None, "left": len(left), "text": tasks_claimed(left)}
+        rest = sum(one.tokens for one in left if one.number != task.number)
+        others = f"; {len(left) - 1} more are open, about {rest} tokens" if rest else ""
+        text = f"{task.text}\n\nAnswer with memory_answer, which may give further tasks{others}."
+        return {"task": task.number, "left": len(left), "text": visible(clean_text(text))}
 
-
-def _answer_rows(result: Result) -> Iterator[str]:
-    yield from result["answer"].split("\n")
-    for cited in result["citations"]:
-        yield f"{cited['doc_id']}:{cited['start_line']}-{cited['end_line']} {cited['text']}"
-
-
-def ask_tool(memory: Reader) -> Tool:
-    def ask(question: Annotated[str, Rule(longest=4000)]) -> Result:
+    def ask(self, question: Annotated[str, Rule(longest=4000)]) -> Result:
         """Answer a question from memory, with citations. Slower than search: a model reads what is found.
         Says so where memory holds nothing about it.
 
         Args:
             question: a question in plain words
         """
-        answer = memory.ask(question)
+        answer = self.reading.ask(question)
         citations = [
             {**asdict(cited), "text": span(cited.text, 0, LINE_LENGTH)[0]} for cited in answer.citations
         ]
         return {"answer": visible(clean_text(answer.text)), "citations": citations}
 
-    return Tool.of(ask, _answer_rows)
-
-
-def _recorded_rows(result: Result) -> Iterator[str]:
-    yield f"recorded as {result['seq']}, source {result['source']}" if result["recorded"] else "known before"
-    for entry in result["entries"]:
-        yield f"{entry['seq']} {entry['text']}"
-
-
-def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
-    """Make the tool that records; only if `trust_user` can the caller say that a text is the user's."""
-
     def remember(
+        self,
         text: Annotated[str, Rule(longest=50_000)],
         session: str | None = None,
         speaker: Annotated[str, Rule(longest=200)] | None = None,
@@ -179,37 +152,29 @@ def remember_tool(memory: Memory, trust_user: bool = False) -> Tool:
         """
         given = {"speaker": speaker, "time": time, "session": session, "key": key}
         about = {name: value for name, value in given.items() if value and value.strip() not in NOTHING}
-        places = memory.record([Turn(text, role, **about)])
+        places = self.memory.record([Turn(text, role, **about)])
         notes = []
         try:
-            if failed := memory.observe(()).unanswered:
+            if failed := self.memory.observe(()).unanswered:
                 notes.append(unanswered_message(failed))
         except ModelUnavailable as error:
             notes.append(str(error))
         if places and is_hidden(places[0].doc_id):
             notes.append("no tool shows it until a person approves it: infinimem review")
-        seq = places[0].entry.seq if places else None
-        drawn = [place.entry for place in memory.view.entries() if seq in place.entry.origin] if seq else []
+        turn = places[0].entry if places else None
+        view = self.memory.view
+        drawn = [one.entry for one in view.entries() if turn.seq in one.entry.origin] if turn else []
         result: Result = {
-            "recorded": seq is not None,
-            "seq": seq,
-            "source": places[0].entry.source if places else None,
+            "recorded": turn is not None,
+            "seq": turn.seq if turn else None,
+            "source": turn.source if turn else None,
             "entries": [{"seq": entry.seq, "text": shown(entry.text)} for entry in drawn],
         }
         return {**result, "notes": notes} if notes else result
 
-    made = Tool.of(remember, _recorded_rows)
-    if not trust_user:  # then nobody can tell a person's words from a model's
-        properties = {name: rule for name, rule in made.parameters["properties"].items() if name != "role"}
-        made = replace(made, parameters={**made.parameters, "properties": properties})
-    return made
-
-
-def forget_tool(memory: Memory) -> tuple[Tool, Callable[..., Result]]:
-    def chosen(match: str | None, seqs: str | None, dry_run: bool = False) -> Forgotten:
-        return memory.forget(parse_seqs(seqs) if seqs else (), match=match, dry_run=dry_run)
-
-    def forget(match: Annotated[str, Rule(longest=1000)] | None = None, seqs: str | None = None) -> Result:
+    def forget(
+        self, match: Annotated[str, Rule(longest=1000)] | None = None, seqs: str | None = None
+    ) -> Result:
         """Take lines out for good, with all that they came from. Only when the user asks for it: they are
         shown what would go, and must agree.
 
@@ -217,7 +182,7 @@ def forget_tool(memory: Memory) -> tuple[Tool, Callable[..., Result]]:
             match: lines in which this pattern occurs (RE2, any case)
             seqs: lines by number, 41 or 41-43+50
         """
-        going = chosen(match, seqs, dry_run=True)
+        going = self._forget(match, seqs, dry_run=True)
         if not going.files:
             return {"forgotten": 0, "left": []}
         lines = [f"- {shown(row.text)}" for row in going.rows[:ASKED]]
@@ -226,11 +191,29 @@ def forget_tool(memory: Memory) -> tuple[Tool, Callable[..., Result]]:
         how = f"--match {shlex.quote(match)}" if match else f"--seq {seqs}"
         return {"question": "\n".join([what, *lines, *more]), "command": f"infinimem forget {how}"}
 
-    def approved(match: str | None = None, seqs: str | None = None) -> Result:
-        done = chosen(match, seqs)
+    def forget_agreed(self, match: str | None = None, seqs: str | None = None) -> Result:
+        done = self._forget(match, seqs)
         return {"forgotten": len(done.seqs), "left": [f"{left.path}: {left.why}" for left in done.left]}
 
-    return Tool.of(forget, _forgotten_rows), approved
+    def _forget(self, match: str | None, seqs: str | None, dry_run: bool = False) -> Forgotten:
+        return self.memory.forget(parse_seqs(seqs) if seqs else (), match=match, dry_run=dry_run)
+
+
+def _task_rows(result: Result) -> Iterator[str]:
+    yield from result.get("wrong", ())
+    yield result["text"]
+
+
+def _answer_rows(result: Result) -> Iterator[str]:
+    yield from result["answer"].split("\n")
+    for cited in result["citations"]:
+        yield f"{cited['doc_id']}:{cited['start_line']}-{cited['end_line']} {cited['text']}"
+
+
+def _recorded_rows(result: Result) -> Iterator[str]:
+    yield f"recorded as {result['seq']}, source {result['source']}" if result["recorded"] else "known before"
+    for entry in result["entries"]:
+        yield f"{entry['seq']} {entry['text']}"
 
 
 def _forgotten_rows(result: Result) -> Iterator[str]:

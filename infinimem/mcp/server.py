@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hmac
 import secrets
-import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -37,7 +36,7 @@ from infinimem.markdown.characters import clean_text, visible
 from infinimem.mcp.offers import TABLES, Offer, TaskTool, caller, offers
 from infinimem.memory import Memory
 from infinimem.reader import Reader
-from infinimem.serving.http import names, refused, reply, serve
+from infinimem.serving.http import refused, reply
 from infinimem.store.files import digest
 from infinimem.tools.tool import LABEL, Result, Tool, shown
 
@@ -70,8 +69,9 @@ _PLAIN = {"content-type": "text/plain"}
 
 
 def listed(offer: Offer) -> types.Tool:
-    tool, title, result = offer.tool, offer.row.get("title", offer.tool.name), offer.row.get("result", {})
-    shape = {name: {"type": kind} for name, kind in result.items()}
+    tool, row = offer.tool, TABLES["tools"].get(offer.tool.name, {})  # none of one that a package adds
+    title = row.get("title", tool.name)
+    shape = {name: {"type": kind} for name, kind in row.get("result", {}).items()}
     return types.Tool(
         name=tool.name,
         title=title,
@@ -197,23 +197,16 @@ def make_server(memory: Memory, trust_user: bool = False, project: str | None = 
             sections,
         ),
         cache_hints=dict.fromkeys(LASTS, CacheHint(ttl_ms=3_600_000)),
-        on_list_tools=_always(tools),
+        on_list_tools=_reads(reading, lambda *_: tools),
         on_call_tool=call_tool,
-        on_list_prompts=_always(_PROMPTS),
+        on_list_prompts=_reads(reading, lambda *_: _PROMPTS),
         on_get_prompt=_reads(reading, _recalled),
         on_list_resources=_reads(reading, _list_resources),
-        on_list_resource_templates=_always(_TEMPLATES),
+        on_list_resource_templates=_reads(reading, lambda *_: _TEMPLATES),
         on_read_resource=_reads(reading, _read_resource),
     )
     server.middleware.clear()  # tracing for collectors that nobody asked for
     return server
-
-
-def _always(result: _T) -> Callable[[_Context, _Page], Awaitable[_T]]:
-    async def give(ctx: _Context, params: _Page) -> _T:
-        return result
-
-    return give
 
 
 async def _beat(ctx: _Context) -> None:
@@ -265,15 +258,14 @@ def _list_resources(memory: Reader, wanted: _Page) -> types.ListResourcesResult:
         raise MCPError(types.INVALID_PARAMS, "this cursor is none; list again from the start")
     view = memory.view.for_models
     ids, start = view.ids(), int(cursor or 0)
-    rows = [(doc_id, view.document(doc_id)) for doc_id in ids[start : start + PAGE]]
     resources = [
         types.Resource(
             name=doc_id,
             uri=_PREFIX + quote(doc_id, errors="surrogateescape"),
-            description=shown(document.summary) or None,
+            description=shown(view.document(doc_id).summary) or None,
             mime_type=MARKDOWN,
         )
-        for doc_id, document in rows
+        for doc_id in ids[start : start + PAGE]
     ]
     more = str(start + PAGE) if start + PAGE < len(ids) else None
     return types.ListResourcesResult(resources=resources, next_cursor=more)
@@ -340,7 +332,3 @@ def _admits(headers: list[tuple[bytes, bytes]], wanted: str) -> bool:
         return False
     scheme, _, token = given[0].partition(b" ")
     return hmac.compare_digest(token, wanted.encode("ascii")) and scheme.lower() == b"bearer"
-
-
-def serve_http(server: Any, address: str, listening: socket.socket, token: str) -> None:
-    serve(make_app(server, names(address, listening), token), listening)

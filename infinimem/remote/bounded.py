@@ -104,7 +104,6 @@ class _Exchange(threading.Thread):
     ) -> None:
         super().__init__(daemon=True)  # the system's resolver takes no deadline: it ends when it gives up
         connection.timeout = seconds / 2  # to connect: an address that is silent leaves time for the next
-        connection.response_class = _Response
         self._connection, self._send, self._seconds, self._largest = connection, send, seconds, largest
         self._is_cut = self.begun = False
         self.status, self.body = 0, b""
@@ -118,7 +117,9 @@ class _Exchange(threading.Thread):
             if not self._is_cut:
                 with suppress(ConnectionError):  # a server may answer before it has read all
                     self._send()
-                with self._connection.getresponse() as answer:
+                with HTTPResponse(self._connection.sock) as answer:
+                    self.begun = bool(answer.fp.peek(1))
+                    answer.begin()
                     self.status, self.fields = answer.status, answer.getheaders()
                     self.body = answer.read(self._largest + 1)
                     if answer.length and len(self.body) <= self._largest:
@@ -133,16 +134,6 @@ class _Exchange(threading.Thread):
         self._is_cut = True
         with suppress(OSError, AttributeError):
             self._connection.sock.shutdown(socket.SHUT_RDWR)
-
-
-class _Response(HTTPResponse):
-    """Tells its exchange when the first byte has come."""
-
-    def begin(self) -> None:
-        exchange = threading.current_thread()
-        if self.fp.peek(1) and isinstance(exchange, _Exchange):
-            exchange.begun = True
-        super().begin()
 
 
 def _proxy(url: str) -> tuple[httpx2.Proxy | None, str]:

@@ -35,23 +35,18 @@ class Strategy(Protocol):
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Draw entries or records from evidence lines that were just recorded (or are still pending)."""
-        ...
 
     def tick(self, view: View, event: Event) -> Plans:
         """Consolidate if due ("append", "due"), or because someone asked ("consolidate")."""
-        ...
 
     def rebuild(self, view: View) -> Plans:
         """Derive again what it derived, before all evidence that no document of its holds is observed."""
-        ...
 
     def estimate(self, view: View) -> int:
         """Tokens that `tick` would send to a model if someone asked for it, roughly."""
-        ...
 
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Ranked evidence within `budget` tokens. Calls no model."""
-        ...
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer, by a reader of that name, with a trace of its steps; may call a model.
@@ -60,15 +55,12 @@ class Strategy(Protocol):
             UsageError: there is no such reader.
             ModelUnavailable: the model does not answer.
         """
-        ...
 
     def status(self, view: View) -> Mapping[str, Any]:
         """Its own counts, for people and scripts."""
-        ...
 
     def check(self, view: View) -> list[Finding]:
         """The strategy's own invariants, for `doctor`."""
-        ...
 
 
 class Topology(NamedTuple):
@@ -97,4 +89,3 @@ class Linked(Protocol):
         Raises:
             LibraryError: there is no such record.
         """
-        ...

@@ -12,12 +12,12 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -105,71 +105,64 @@ def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(), wanted.encode())
 
 
-class Guard:
-    """An ASGI application before another one: lets the session's requests through, to one of our names, with
-    their forms as scope["form"]; if read-only, none that writes."""
+def _guarded(app: Any, session: Session, names: Collection[str], read_only: bool) -> Callable[..., Any]:
+    """Put before an application what lets the session's requests through, to one of our names, with their
+    forms as scope["form"]; if read-only, none that writes."""
 
-    def __init__(self, app: Any, session: Session, names: Collection[str], read_only: bool) -> None:
-        self._app = app
-        self._session = session
-        self._names = names
-        self._read_only = read_only
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def guard(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
         if scope["type"] != "http":
             return
         why: tuple[int, str] | None = None
-        if status := refused(scope["headers"], self._names):
+        is_known, is_read = session.knows(scope["headers"]), scope["method"] in ("GET", "HEAD")
+        if status := refused(scope["headers"], names):
             why = status, "this server is not called so, or not from there"
         elif scope["path"] == ENTER:
-            await self._enter(scope, send)
-            return
-        elif not self._session.knows(scope["headers"]):
+            page = {**HEADERS, "content-type": "text/html", "referrer-policy": "no-referrer"}
+            if not is_known and scope["method"] == "GET" and (cookie := session.enter(scope["query_string"])):
+                is_known, page["set-cookie"] = True, cookie
+            if is_known:
+                await reply(send, 200, _ENTERED, page)
+                return
+            why = 403, _LINK_USED
+        elif not is_known:
             why = 401, "open the link that infinimem web printed, in one browser"
-        elif scope["method"] not in ("GET", "HEAD"):
-            why = await self._form(scope, receive)
+        elif not is_read and read_only:
+            why = 403, "this memory is served read-only"
+        elif not is_read:
+            why = await _form(session, scope, receive)
         if why:
             await reply(send, *why, _PLAIN)
             return
 
-        async def guarded(message: Any) -> None:
+        async def headed(message: Any) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] += [(name.encode(), value.encode()) for name, value in HEADERS.items()]
             await send(message)
 
-        await self._app(scope, receive, guarded)
+        await app(scope, receive, headed)
 
-    async def _enter(self, scope: Any, send: Any) -> None:
-        page = {**HEADERS, "content-type": "text/html", "referrer-policy": "no-referrer"}
-        if not self._session.knows(scope["headers"]):
-            cookie = self._session.enter(scope["query_string"]) if scope["method"] == "GET" else None
-            if cookie is None:
-                await reply(send, 403, _LINK_USED, _PLAIN)
-                return
-            page["set-cookie"] = cookie
-        await reply(send, 200, _ENTERED, page)
+    return guard
 
-    async def _form(self, scope: Any, receive: Any) -> tuple[int, str] | None:
-        """Read the form of a request that would write; return why it may not pass, or None."""
-        if self._read_only:
-            return 403, "this memory is served read-only"
-        if scope["method"] != "POST":
-            return 405, "pages are read by GET and changed by POST"
-        body = b""
-        try:
-            async for part in Request(scope, receive).stream():
-                body += part
-                if len(body) > MAX_FORM:
-                    return 413, "the form is too long"
-        except ClientDisconnect:
-            return 400, "the form did not arrive whole"
-        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-        if not _same(form.pop("csrf", ""), self._session.csrf):
-            return 403, "the form is not of a page of this server; reload the page and try again"
-        scope["form"] = form
-        return None
+
+async def _form(session: Session, scope: Any, receive: Any) -> tuple[int, str] | None:
+    """Read the form of a request that would write; return why it may not pass, or None."""
+    if scope["method"] != "POST":
+        return 405, "pages are read by GET and changed by POST"
+    body = b""
+    try:
+        async for part in Request(scope, receive).stream():
+            body += part
+            if len(body) > MAX_FORM:
+                return 413, "the form is too long"
+    except ClientDisconnect:
+        return 400, "the form did not arrive whole"
+    form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+    if not _same(form.pop("csrf", ""), session.csrf):
+        return 403, "the form is not of a page of this server; reload the page and try again"
+    scope["form"] = form
+    return None
 
 
 def make_app(site: Site, session: Session, names: list[str]) -> Any:
@@ -178,28 +171,17 @@ def make_app(site: Site, session: Session, names: list[str]) -> Any:
     for methods, handlers in ((["GET"], PAGES), (["POST"], FORMS)):
         for path, handler in handlers.items():
             twin = f"{path}.json" if path != "/" else "/home.json"
-            routes.append(Route(twin, _endpoint(site, handler, as_json=True), methods=methods))
-            routes.append(Route(path, _endpoint(site, handler), methods=methods))
-
-    async def version(request: Request) -> Response:
-        return Response(await run_in_threadpool(site.version), media_type="text/plain")
-
-    routes.append(Route("/version", version))
-    return Guard(Starlette(routes=routes), session, names, read_only=not site.forms)
+            routes.append(Route(twin, partial(_answer, site, handler, True), methods=methods))
+            routes.append(Route(path, partial(_answer, site, handler, False), methods=methods))
+    routes.append(Route("/version", lambda _: Response(site.version(), media_type="text/plain")))
+    return _guarded(Starlette(routes=routes), session, names, read_only=not site.forms)
 
 
-def _endpoint(site: Site, handler: Handler, as_json: bool = False) -> Callable[[Request], Any]:
-    async def answer(request: Request) -> Response:
-        path = {name: str(value) for name, value in request.path_params.items()}
-        scope, query = request.scope, dict(request.query_params)
-        asked = Asked(site, scope["path"], path, query, scope.get("form", {}))
-        return await run_in_threadpool(_answer, asked, handler, as_json)
-
-    return answer
-
-
-def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
-    status, version = 200, asked.site.version()  # before: what changes meanwhile is another one
+def _answer(site: Site, handler: Handler, as_json: bool, request: Request) -> Response:
+    path = {name: str(value) for name, value in request.path_params.items()}
+    scope, query = request.scope, dict(request.query_params)
+    asked = Asked(site, scope["path"], path, query, scope.get("form", {}))
+    status, version = 200, site.version()  # before: what changes meanwhile is another one
     try:
         page = handler(asked)
     except (InfinimemError, OSError) as error:
@@ -216,4 +198,4 @@ def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
         return RedirectResponse(where, 303)
     if as_json:
         return Response(json.dumps(page.data), status, media_type="application/json")
-    return Response(asked.site.html(page, asked, version), status, media_type="text/html")
+    return Response(site.html(page, asked, version), status, media_type="text/html")

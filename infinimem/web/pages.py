@@ -19,10 +19,11 @@ from infinimem.operations.history import history
 from infinimem.operations.provenance import Lineage, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
+from infinimem.results import demand
 from infinimem.store.plans import topic_names
 from infinimem.store.receipts import FORGET, RENAME, named
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
-from infinimem.store.view import View, archive_of
+from infinimem.store.view import View, archive_of, whole
 from infinimem.strategies.base import Linked
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools import Toolbox
@@ -44,13 +45,6 @@ FACETS = ("source", "speaker", "year", "document")
 ROWS = 300  # lines of a receipt that are shown
 NODES, LINKS = 40, 120  # of a map, at most: those with most in common
 WIDTH, RADIUS = 900, 270  # of its drawing, in its own units
-
-
-def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the result of a tool; raise LibraryError if it is an error."""
-    if "error" in found:
-        raise LibraryError(str(found["error"]))
-    return found
 
 
 def home(asked: Asked) -> Page | Moved:
@@ -77,7 +71,7 @@ def home(asked: Asked) -> Page | Moved:
 
 def topics(asked: Asked) -> Page:
     """List documents as cards."""
-    found = told(asked.reader.tools.list_docs(offset=asked.start - 1, limit=LISTED))
+    found = demand(asked.reader.tools.list_docs(offset=asked.start - 1, limit=LISTED))
     cards = [site.card(asked.reader.view, doc["id"]) for doc in found["docs"]]
     return Page("topics.html", found, {"start": asked.start, "step": LISTED, "cards": cards})
 
@@ -121,7 +115,9 @@ def document(asked: Asked) -> Page | Moved:
         "is_ours": not is_note and found.id.startswith((CURRENT, TOPICS)),
         "done": next((one for one in newest if one.label == asked.query.get("did")), None),
     }
-    lines = told(Toolbox(lambda: view).read_lines(doc_id=found.id, start=start))  # also what awaits approval
+    lines = demand(
+        Toolbox(lambda: view).read_lines(doc_id=found.id, start=start)
+    )  # with what awaits approval
     return Page("document.html", lines, shown)
 
 
@@ -150,7 +146,7 @@ def search(asked: Asked) -> Page:
     scope = asked.query.get("scope", "default")
     data: Mapping[str, Any] = {"hits": []}
     if query:
-        data = told(asked.reader.tools.call("search", {"query": query, "k": FOUND, "scope": scope}))
+        data = demand(asked.reader.tools.call("search", {"query": query, "k": FOUND, "scope": scope}))
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
     chosen = {name: asked.query[name] for name in FACETS if asked.query.get(name)}
@@ -261,7 +257,7 @@ def conversations(asked: Asked) -> Page:
     """List what was said, by session, the newest first, and how much of it was kept."""
     view, start = asked.reader.view, asked.start
     ids = view.owned(EVIDENCE)[::-1]
-    found = told(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED, scope="evidence"))
+    found = demand(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED, scope="evidence"))
     shown = {"start": start, "step": LISTED, "count": len(ids)}
     rows = list(site.sessions(view, ids[start - 1 : start - 1 + LISTED]))
     return Page("conversations.html", found, {**shown, "sessions": rows})
@@ -269,19 +265,15 @@ def conversations(asked: Asked) -> Page:
 
 def graph(asked: Asked) -> Page:
     """Draw what belongs together: the links that the strategy keeps, else topics by names that they share."""
-    memory = asked.memory
-    if isinstance(memory.strategy, Linked):
-        about = asked.query.get("about") or None
-        data = memory.strategy.graph(memory.view, about, 2).data
-    else:
-        data = _topics(memory.view)
+    strategy, view, about = asked.memory.strategy, asked.memory.view, asked.query.get("about") or None
+    data = strategy.graph(view, about, 2).data if isinstance(strategy, Linked) else _topics(view)
     places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}
     lines = [{**link, "ends": [places[link["from"]], places[link["to"]]]} for link in data["links"]]
     names = {node["id"]: node["label"] for node in data["nodes"]}
     tied = {end for link in data["links"] for end in (link["from"], link["to"])}
     drawing = {"places": places, "lines": lines, "width": WIDTH, "height": 2 * RADIUS + 120}
-    shares = not isinstance(memory.strategy, Linked)
-    return Page("map.html", data, {**drawing, "names": names, "tied": tied, "shares": shares})
+    shown = {**drawing, "names": names, "tied": tied, "shares": not isinstance(strategy, Linked)}
+    return Page("map.html", data, shown)
 
 
 def _topics(view: View) -> dict[str, Any]:
@@ -368,7 +360,7 @@ def forgetting(asked: Asked, said: str = "") -> Page:
     name = (asked.form or asked.query).get("seq", "")
     going = asked.memory.forget([site.seq_of(name)], dry_run=True)
     digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
-    shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
+    shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest, "done": None}
     return Page("forgetting.html", results.forgotten_json(going, planned=True), shown)
 
 
@@ -380,7 +372,7 @@ def forget(asked: Asked) -> Page:
     if asked.form.get("typed", "").strip() != preview.shown["words"]:
         return forgetting(asked, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
     done = asked.memory.forget([int(preview.shown["seq"])])
-    return Page("forgotten.html", results.forgotten_json(done), {"done": done})
+    return Page("forgetting.html", results.forgotten_json(done), {"said": "", "done": done})
 
 
 def asking(asked: Asked) -> Page:
@@ -391,8 +383,8 @@ def asking(asked: Asked) -> Page:
 def ask(asked: Asked) -> Page:
     """Show an answer with its evidence, of now or as of a day."""
     question, days = asked.form.get("q", ""), moments(asked)
-    at = site.number(asked.form.get("at", ""), len(days))
-    moment = days[at] if at < len(days) else ""
+    at = whole(asked.form.get("at"))
+    moment = "" if at is None or at >= len(days) else days[at]
     reader = asked.site.reader(moment)
     found = reader.ask(question)
     view = reader.view

@@ -32,7 +32,7 @@ from infinimem.operations.provenance import REPLACED, recorded, session_of
 from infinimem.results import counted, reasons
 from infinimem.store.lines import ALIAS, ID, STEM, fold
 from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
-from infinimem.store.view import View
+from infinimem.store.view import View, whole
 from infinimem.terms import MONTHS
 
 if TYPE_CHECKING:
@@ -81,11 +81,10 @@ class Site:
 
     @property
     def menu(self) -> list[tuple[str, str]]:
+        if not self.memory.library.initialised:  # notes fill no other page
+            return [("/topics", "Notes"), ("/ask", "Ask")]
         pages = ("topics", "ask", "timeline", "review", "conversations", "map")
-        initialised = self.memory.library.initialised
-        names = {} if initialised else {"topics": "Notes"}
-        left = () if initialised else ("timeline", "review", "conversations", "map")  # notes fill none
-        return [(f"/{name}", names.get(name, name.capitalize())) for name in pages if name not in left]
+        return [(f"/{name}", name.capitalize()) for name in pages]
 
     @property
     def name(self) -> str:
@@ -150,17 +149,11 @@ class Asked:
     def memory(self) -> Memory:
         return self.site.memory
 
-    @property
-    def is_live(self) -> bool:
-        return not (self.form or self.moment)
-
     def narrowed(self, name: str, value: str) -> str:
         """Return the address with one facet set, or freed if it is set so; without a name all are freed."""
+        changes = {name: "" if self.query.get(name) == value else value}
         if not name:
-            return self._with({one: "" for one in self.query if one not in ("q", "scope", "as-of")})
-        return self._with({name: "" if self.query.get(name) == value else value})
-
-    def _with(self, changes: Mapping[str, str]) -> str:
+            changes = {one: "" for one in self.query if one not in ("q", "scope", "as-of")}
         return served(self.address, "", {**self.query, **changes})
 
     @cached_property
@@ -181,17 +174,12 @@ class Asked:
     @property
     def start(self) -> int:
         """Return the number from which a list is shown, 1 for the first."""
-        return max(number(self.query.get("from", ""), 1), 1)
-
-
-def number(text: str, default: int) -> int:
-    """Return a whole number from 0; the default if it is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
+        return max(whole(self.query.get("from")) or 1, 1)
 
 
 def seq_of(text: str) -> int:
     """Return the number of a line; UsageError if it is none."""
-    if not (seq := number(text, 0)):
+    if not (seq := whole(text)):
         raise UsageError("say which line: a number")
     return seq
 

@@ -17,7 +17,7 @@ from infinimem.memory import Memory
 from infinimem.model import Move, Plan
 from infinimem.settings import configuration
 from infinimem.strategies.infini.documents import quote_facts
-from infinimem.strategies.readers.shown import shown
+from infinimem.strategies.readers.pipeline import shown
 from infinimem.testing import ScriptedLLM
 
 FIRST = ("Nora lives in Rome.", "Nora has a cat called Rex.")

@@ -10,7 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.datasets import abilities, dialogues, reading
+from infinimem.evaluation import metrics
+from infinimem.evaluation.datasets import abilities, dialogues
 from infinimem.evaluation.model import Answered, DataSet, Load, Retrieval
 
 ABOUT: Mapping[str, Mapping[str, str]] = tomllib.loads(
@@ -31,26 +32,25 @@ def benchmark(name: str, corrections: Path | None = None, split: str | None = No
         raise UsageError(f"only notes is split: leave --split out for {name}")
     if corrections is not None and name != "locomo":
         raise UsageError(f"corrections are known for locomo only: leave them out for {name}")
-    chats = (dialogues.longmemeval, reading.by_session, reading.by_words)
+    chats = (dialogues.longmemeval, metrics.by_session, metrics.by_words)
     tasks = (abilities.memoryagentbench, abilities.found_answers, abilities.task_words)
     facts = partial(abilities.memoryagentbench, only="factconsolidation")
     loader = partial(dialogues.locomo, corrections=corrections)
+    short = partial(metrics.by_turn, budgets=(512, 1024, 2048))
+    long = partial(metrics.by_turn, budgets=(1024, 2048, 4096, 8192))
+    of_split = partial(abilities.notes, split=split or "dev")
     how: Mapping[str, tuple[Load, Retrieval, Answered]] = {
-        "locomo": (loader, reading.by_turn(512, 1024, 2048), dialogues.locomo_words),
-        "locomo-plus": (dialogues.locomo_plus, reading.by_turn(512, 1024, 2048), reading.unscored),
+        "locomo": (loader, short, metrics.locomo_words),
+        "locomo-plus": (dialogues.locomo_plus, short, metrics.unscored),
         "longmemeval": chats,
         "longmemeval-mix": chats,
         "memoryagentbench": tasks,
         "factconsolidation": (facts, *tasks[1:]),
-        "beam": (dialogues.beam, reading.by_turn(1024, 2048, 4096, 8192), reading.unscored),
-        "personamem": (abilities.personamem, reading.unscored, reading.by_choice),
-        "precisionmembench": (abilities.precisionmembench, abilities.precise, reading.unscored),
-        "perltqa": (dialogues.perltqa, reading.by_session, reading.by_words),
-        "dialsim": (dialogues.dialsim, reading.unscored, reading.by_choice),
-        "notes": (
-            partial(abilities.notes, split=split or "dev"),
-            abilities.by_section,
-            reading.unscored,
-        ),
+        "beam": (dialogues.beam, long, metrics.unscored),
+        "personamem": (abilities.personamem, metrics.unscored, metrics.by_choice),
+        "precisionmembench": (abilities.precisionmembench, abilities.precise, metrics.unscored),
+        "perltqa": (dialogues.perltqa, metrics.by_session, metrics.by_words),
+        "dialsim": (dialogues.dialsim, metrics.unscored, metrics.by_choice),
+        "notes": (of_split, abilities.by_section, metrics.unscored),
     }
     return DataSet("notes-held" if split == "held" else name, *how[name])

@@ -20,20 +20,19 @@ from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.datasets.dialogues import ABSTENTION, numbered
-from infinimem.evaluation.datasets.reading import (
+from infinimem.evaluation.datasets.dialogues import (
+    ABSTENTION,
     TOLD,
     as_text,
-    by_session,
-    by_words,
     entries,
     evidence,
     files_of,
     history,
+    numbered,
     turns,
 )
 from infinimem.evaluation.model import Case, Found, Question
-from infinimem.importers.exports import LONGMEMEVAL, MEMORYAGENTBENCH
+from infinimem.importers.exports import FORMATS
 from infinimem.importers.fields import Json, moment, role_of, rows
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import partitions
@@ -54,9 +53,9 @@ def memoryagentbench(path: Path, only: str = "") -> Iterator[Case]:
     times: Counter[str] = Counter()
     for file in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
         for record in entries(file, ("context", "questions", "answers")):
-            if not MEMORYAGENTBENCH.matches(record):
+            if not FORMATS["memoryagentbench"].matches(record):
                 raise ValueError(f"{file.name} has no text and questions")
-            (source,) = MEMORYAGENTBENCH.names(record, "")
+            (source,) = FORMATS["memoryagentbench"].names(record, "")
             match = next((known for one in TOLD["sources"] if (known := re.fullmatch(one, source))), None)
             if match is None or not source.startswith(only):
                 there = only or ", ".join(re.split(r"\\|\(", one)[0] for one in TOLD["sources"])
@@ -70,10 +69,10 @@ def memoryagentbench(path: Path, only: str = "") -> Iterator[Case]:
                 dates = [str(time).removeprefix("Chat Time: ") for time in parts[::2]]
                 chats = {"haystack_sessions": parts[1::2], "haystack_dates": dates}
                 chats["haystack_session_ids"] = [str(number) for number in range(len(dates))]
-                said = history(LONGMEMEVAL, numbered(chats), name, file, "no list of sessions")
+                said = history("longmemeval", numbered(chats), name, file, "no list of sessions")
             else:
                 text = _LABEL.sub(r"\1\n", record["context"])  # each example a block of its own
-                said = turns(MEMORYAGENTBENCH.turns({**record, "context": text}, name, Counter()), file)
+                said = history("memoryagentbench", {**record, "context": text}, name, file, "no text")
             yield Case(name, said, tuple(_tasks(record, name, match, said, file)))
 
 
@@ -134,7 +133,7 @@ def found_answers(case: Case, question: Question, found: Sequence[Found]) -> Map
     """Whether an expected answer stands in one of the first k texts: "answer@1" and so on; of LongMemEval(S*)
     the measures of LongMemEval."""
     if question.about["measure"] != "match":
-        return by_session(case, question, found)
+        return metrics.by_session(case, question, found)
     ranks = (rank for rank, item in enumerate(found) if metrics.holds(item.text, question.expected))
     first = next(ranks, inf)
     return {f"answer@{k}": float(first < k) for k in (1, 5, 10, 50)}
@@ -162,7 +161,7 @@ def task_words(question: Question, answer: str) -> Mapping[str, float]:
         named = filter(None, map(_movie, _LISTED.split(answer) if numbered else answer.split(mark)))
         taken = {_nearest(name, question.about["movies"]) for name, _ in zip(named, range(5), strict=False)}
         return {"Recall@5": len(taken.intersection(expected)) / max(len(expected), 1)}
-    return by_words(question, answer)
+    return metrics.by_words(question, answer)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -341,7 +340,12 @@ def notes(path: Path, split: str) -> Iterator[Case]:
         rows = [row for row in asked if row["split"] == split and row["gold"][0][0].startswith(f"{name}/")]
         if held:
             blocks = (turn for doc, data in held.items() for turn in _blocks(doc, data))
-            yield Case(name, tuple(blocks), tuple(_note_question(row, held) for row in rows), held)
+            questions = []
+            for row in rows:
+                gold = frozenset(_section(held, *label) for label in row["gold"])
+                docs = frozenset(place_of(section)[0] for section in gold)
+                questions.append(Question(row["id"], row["question"], row["group"], (), gold, docs))
+            yield Case(name, tuple(blocks), tuple(questions), held)
     if not found:
         raise UsageError(f"no notes at {path}: give notes_til.tar.xz, notes_EIPs.tar.xz or their folder")
 
@@ -352,15 +356,15 @@ def by_section(case: Case, question: Question, found: Sequence[Found]) -> Mappin
     A hit has the sections that its block touches; one without a gold section, or with one that an earlier
     hit had, still takes a place. Documents are ranked by their best hit.
     """
-    gold = [_place(section) for section in question.turns]
+    gold = {section: place_of(section) for section in question.turns}
     ranked: list[str] = []
     docs: list[str] = []
     for rank, item in enumerate(found[: metrics.CUTS[-1]]):
-        for doc, first, last in map(_place, item.turns):
+        for doc, lines in map(place_of, item.turns):
             touched = [
-                _id(doc, start, end)
-                for other, start, end in gold
-                if other == doc and first <= end and last >= start
+                section
+                for section, (other, part) in gold.items()
+                if other == doc and lines.start < part.stop and part.start < lines.stop
             ]
             ranked += [section for section in touched if section not in ranked] or [f"{rank}"]
             docs.append(doc)
@@ -380,22 +384,10 @@ def note_questions() -> list[Mapping[str, Any]]:
 
 def read_notes(path: Path, name: str) -> dict[str, bytes]:
     """Return the notes of a collection by path; UsageError if its archive is damaged or leads elsewhere."""
-    archive = path if path.is_file() else path / f"notes_{name}.tar.xz"
-    if archive.is_file():
-        found = _packed(archive)
-    else:
-        below = sorted((path / name).rglob("*.md"))
-        found = {file.relative_to(path).as_posix(): file.read_bytes() for file in below}
-    return {doc: found[doc] for doc in sorted(found) if doc.startswith(f"{name}/")}
-
-
-def first_line(turn: str) -> int:
-    """Where a block begins, by the id that it has as a turn."""
-    return _place(turn)[1]
-
-
-def _packed(archive: Path) -> dict[str, bytes]:
-    found = {}
+    archive, found = path if path.is_file() else path / f"notes_{name}.tar.xz", dict[str, bytes]()
+    if not archive.is_file():
+        below = {file.relative_to(path).as_posix(): file for file in (path / name).rglob("*.md")}
+        return {doc: below[doc].read_bytes() for doc in sorted(below)}
     try:
         with tarfile.open(archive, "r:xz") as tar:
             for member in tar:
@@ -405,13 +397,7 @@ def _packed(archive: Path) -> dict[str, bytes]:
                     found[member.name] = file.read()
     except (OSError, EOFError, LZMAError, tarfile.TarError) as error:
         raise UsageError(f"{archive.name} is no archive that can be read: {error}") from error
-    return found
-
-
-def _note_question(row: Mapping[str, Any], notes: Mapping[str, bytes]) -> Question:
-    gold = frozenset(_section(notes, *label) for label in row["gold"])
-    docs = frozenset(_place(section)[0] for section in gold)
-    return Question(row["id"], row["question"], row["group"], (), gold, docs)
+    return {doc: found[doc] for doc in sorted(found) if doc.startswith(f"{name}/")}
 
 
 def _section(notes: Mapping[str, bytes], doc: str, title: str, ordinal: int = 1) -> str:
@@ -439,7 +425,8 @@ def _id(doc: str, first: int, last: int) -> str:
     return f"{doc}:{first}-{last}"
 
 
-def _place(section: str) -> tuple[str, int, int]:
+def place_of(section: str) -> tuple[str, range]:
+    """Return the document and the lines of an id that `_id` made."""
     doc, _, lines = section.rpartition(":")
     first, _, last = lines.partition("-")
-    return doc, int(first), int(last)
+    return doc, range(int(first), int(last) + 1)

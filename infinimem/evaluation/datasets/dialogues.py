@@ -1,13 +1,16 @@
-"""Data sets of conversations, read as their official files are: LoCoMo, LoCoMo-Plus, LongMemEval, BEAM,
-PerLTQA and DialSim."""
+"""How data sets are read, as their official files are; and those of conversations: LoCoMo, LoCoMo-Plus,
+LongMemEval, BEAM, PerLTQA and DialSim."""
 
 from __future__ import annotations
 
+import csv
 import pickle
 import random
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.resources import files
 from itertools import zip_longest
@@ -16,20 +19,94 @@ from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.evaluation import metrics
-from infinimem.evaluation.datasets.reading import (
-    TOLD,
-    as_text,
-    by_words,
-    entries,
-    evidence,
-    files_of,
-    history,
-    turns,
-)
 from infinimem.evaluation.model import Case, Question
-from infinimem.importers.exports import LOCOMO, LONGMEMEVAL
+from infinimem.importers.exports import FORMATS
 from infinimem.importers.fields import Json, moment, role_of, rows, text_of
+from infinimem.importers.read import keyed
+from infinimem.importers.reading import opened, records
 from infinimem.model import Turn
+
+# ── what data sets share ──────────────────────────────────────────────────────────────────────────
+
+TOLD: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    files(__package__).joinpath("sources.toml").read_text("utf-8")
+)
+"""What data sets tell of themselves by a word: how it is scored, and judged."""
+
+
+def entries(path: Path, fields: Collection[str] = ()) -> Iterator[Json]:
+    """Yield the records of a JSON list or of JSON lines, plain or packed (.gz, .xz), of a parquet file or of
+    CSV, one in memory at a time.
+
+    A UsageError or ValueError if the file cannot be read, or a record lacks one of the `fields`.
+    """
+    count = 0
+    for count, record in enumerate(_records(path), 1):
+        is_object = isinstance(record, dict)
+        missing = [name for name in fields if name not in record] if is_object else []
+        if missing or not is_object:
+            why = f"it has no {missing[0]!r}" if missing else "it is no object"
+            raise ValueError(f"record {count} of {path.name}: {why}")
+        yield record
+    if not count:
+        raise ValueError(f"{path.name} holds no record")
+
+
+def _records(path: Path) -> Iterator[Any]:
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+    elif path.suffix == ".parquet":
+        reader = metrics.package("pyarrow.parquet").ParquetFile
+        try:
+            for batch in reader(path).iter_batches(1):
+                yield from batch.to_pylist()
+        except (OSError, ValueError) as error:  # pyarrow's own are of these
+            why = str(error).splitlines()[0]
+            raise UsageError(f"{path.name} cannot be read as parquet: {why}") from error
+    else:
+        with opened(path) as sources:
+            for source in sources:
+                yield from records(source, path.name)
+
+
+def files_of(path: Path, *names: str) -> list[Path]:
+    """Return the one file for each pattern, in a folder or beside a file that is named.
+
+    UsageError if one is missing."""
+    folder = path if path.is_dir() else path.parent
+    known = [next(iter(sorted(folder.glob(name))), None) for name in names]
+    if missing := [name for name, file in zip(names, known, strict=True) if file is None]:
+        raise UsageError(f"{path} has no {missing[0]} beside it: give the folder of the official files")
+    return [file for file in known if file]
+
+
+def turns(found: Iterable[Turn], path: Path) -> tuple[Turn, ...]:
+    """Return a case's turns under the ids that an imported library carries, or numbered."""
+    return tuple(
+        turn if turn.turn is not None else replace(turn, turn=str(number))
+        for number, turn in enumerate(keyed(iter(found), path, Counter()), 1)
+    )
+
+
+def history(kind: str, record: Json, name: str, path: Path, lacks: str) -> tuple[Turn, ...]:
+    """Return the turns of a record as it would be imported; ValueError if it is of another shape."""
+    if not FORMATS[kind].matches(record):
+        raise ValueError(f"{name}: {lacks}")
+    return turns(FORMATS[kind].turns(record, name, Counter()), path)
+
+
+def evidence(gold: Collection[str], said: Iterable[Turn]) -> dict[str, Any]:
+    """Return the fields of a question that name its evidence; ids that name no turn are dropped."""
+    known = {turn.turn: turn.session for turn in said if turn.turn in gold}
+    sessions = frozenset(session for session in known.values() if session)
+    return {"turns": frozenset(known), "sessions": sessions, "scored": bool(known)}
+
+
+def as_text(value: Any) -> str:
+    """An expected answer: some files hold numbers and booleans."""
+    return " ".join(str(value).split())
+
 
 # ── LoCoMo ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -62,14 +139,9 @@ def locomo(path: Path, corrections: Path | None = None) -> Iterator[Case]:
     audit = entries(corrections, fields) if corrections else ()
     mended = {(as_text(row["question"]), as_text(row["golden_answer"])): row for row in audit}
     for record in entries(path, ("conversation", "qa")):
-        said = history(LOCOMO, record, path.stem, path, "a conversation without sessions")
-        (name,) = LOCOMO.names(record, path.stem)
+        said = history("locomo", record, path.stem, path, "a conversation without sessions")
+        (name,) = FORMATS["locomo"].names(record, path.stem)
         yield Case(name, said, tuple(_locomo_questions(record, name, said, mended)))
-
-
-def locomo_words(question: Question, answer: str) -> Mapping[str, float]:
-    """Token F1 by the rule of the category; BLEU-1 and ROUGE-L where there is an answer."""
-    return by_words(question, answer, lambda one, other: metrics.locomo_f1(one, other, question.category))
 
 
 def _locomo_questions(
@@ -115,7 +187,7 @@ def locomo_plus(path: Path) -> Iterator[Case]:
     locomo10.json. Each is put into a conversation of LoCoMo, as far back as `time_gap` says."""
     plus, whole = files_of(path, "locomo_plus*.json*", "locomo10*.json*")
     talks = [
-        (record["conversation"], history(LOCOMO, record, whole.stem, whole, "no sessions"))
+        (record["conversation"], history("locomo", record, whole.stem, whole, "no sessions"))
         for record in entries(whole, ("conversation",))
     ]
     fields = ("relation_type", "cue_dialogue", "trigger_query", "time_gap")
@@ -153,8 +225,31 @@ def longmemeval(path: Path) -> Iterator[Case]:
     packed, and longmemeval-mix, a stand-in of the same shape as JSON lines."""
     for record in entries(path, _FIELDS):
         name, record = as_text(record["question_id"]), numbered(record)
-        said = history(LONGMEMEVAL, record, name, path, "no list of sessions")
-        yield Case(name, said, (_longmemeval_question(record, name, said),))
+        said = history("longmemeval", record, name, path, "no list of sessions")
+        category = ABSTENTION if name.endswith("_abs") else as_text(record["question_type"])
+        sessions = zip(rows(record.get("haystack_session_ids")), record["haystack_sessions"], strict=False)
+        marked = frozenset(
+            f"{session}_{position}"
+            for session, messages in sessions
+            for position, message in enumerate(messages, 1)
+            if message.get("has_answer")
+        )
+        labelled = marked & {turn.turn for turn in said if turn.turn}
+        users = {turn.turn for turn in said if turn.role == "user"}
+        gold = frozenset(map(as_text, rows(record.get("answer_session_ids"))))
+        asked = Question(
+            id=name,
+            text=str(record["question"]),
+            category=category,
+            expected=(as_text(record["answer"]),),
+            turns=labelled,
+            sessions=gold & {turn.session for turn in said if turn.session},
+            asked=moment(record["question_date"]),
+            answerable=category != ABSTENTION,
+            scored=category != ABSTENTION and bool(labelled & users),
+            kind=TOLD["kinds"].get(category, "plain"),
+        )
+        yield Case(name, said, (asked,))
 
 
 def numbered(record: Json) -> Json:
@@ -172,32 +267,6 @@ def numbered(record: Json) -> Json:
         "haystack_session_ids": [new[as_text(name)] for name in names],
         "answer_session_ids": [new[name] for name in gold if name in new],
     }
-
-
-def _longmemeval_question(record: Json, name: str, said: Sequence[Turn]) -> Question:
-    category = ABSTENTION if name.endswith("_abs") else as_text(record["question_type"])
-    sessions = zip(rows(record.get("haystack_session_ids")), record["haystack_sessions"], strict=False)
-    marked = frozenset(
-        f"{session}_{position}"
-        for session, messages in sessions
-        for position, message in enumerate(messages, 1)
-        if message.get("has_answer")
-    )
-    labelled = marked & {turn.turn for turn in said if turn.turn}
-    users = {turn.turn for turn in said if turn.role == "user"}
-    gold = frozenset(map(as_text, rows(record.get("answer_session_ids"))))
-    return Question(
-        id=name,
-        text=str(record["question"]),
-        category=category,
-        expected=(as_text(record["answer"]),),
-        turns=labelled,
-        sessions=gold & {turn.session for turn in said if turn.session},
-        asked=moment(record["question_date"]),
-        answerable=category != ABSTENTION,
-        scored=category != ABSTENTION and bool(labelled & users),
-        kind=TOLD["kinds"].get(category, "plain"),
-    )
 
 
 # ── BEAM ────────────────────────────────────────────────────────────────────────────────────────

@@ -33,20 +33,10 @@ from infinimem.llm.tasks import IDS, TEXT, TEXTS, Schema, list_of, task
 from infinimem.markdown.header import quote
 from infinimem.model import Finding, Plan, Put
 from infinimem.store.view import View
-from infinimem.strategies.allmem.spec import (
-    BUFFER,
-    SEMANTIC,
-    SIBLING,
-    SPEC,
-    SURFACE,
-    TEMPORAL,
-    UNIT,
-    VERSION,
-    AllmemSettings,
-)
+from infinimem.strategies.allmem.spec import SEMANTIC, SIBLING, SPEC, TEMPORAL, UNIT, VERSION, AllmemSettings
 from infinimem.strategies.records import asking, strategy
 from infinimem.strategies.records.asking import Descriptor, descriptor, unverified
-from infinimem.strategies.records.record import UNVERIFIED, Link, Record, Ref, number_of
+from infinimem.strategies.records.record import Link, Record, Ref, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex, differing, puts
 from infinimem.terms import query_terms
 
@@ -114,6 +104,7 @@ DECLINED, FAULTY = "declined", "PLAN_VALIDATION_FAIL"
 # ── the buffer, and what must hold ───────────────────────────────────────────────────────────────
 
 
+(BUFFER,) = SPEC.ledgers
 Waiting = Mapping[str, Sequence[str]]
 """Units that wait for consolidation, in the order in which they came, each with those that it was near to."""
 
@@ -256,18 +247,13 @@ class Consolidator:
             return reply.failure or "EMPTY"
         if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
             return "SCHEMA_FAIL"
-        named: list[tuple[Op, Sequence[str], Mapping[str, Any]]] = [
-            *(("split", (row["node_id"],), row) for row in reply.data["split_tasks"]),
-            *(("merge", row["node_ids"], row) for row in reply.data["merge_tasks"]),
-            *(
-                ("update", (row["current_id"], row["superseded_id"]), row)
-                for row in reply.data["update_tasks"]
-            ),
-        ]
         proposals, shown = list[Proposal](), frozenset((target, *anchors))
-        for op, ids, row in named:
-            resolved = tuple(target if name == TARGET else name for name in map(asking.bare, ids))
-            proposals.append(Proposal(op, resolved, row["confidence"], row["reason"], shown))
+        keys = {"split": ("node_id",), "update": ("current_id", "superseded_id")}
+        for op in OPS:
+            for row in reply.data[f"{op}_tasks"]:
+                ids = row["node_ids"] if op == "merge" else [row[key] for key in keys[op]]
+                resolved = tuple(target if name == TARGET else name for name in map(asking.bare, ids))
+                proposals.append(Proposal(op, resolved, row["confidence"], row["reason"], shown))
         return proposals
 
     # ── routing (Eq. 6, 28 and 29, Appendix C.2) ────────────────────────────────────────────────
@@ -359,7 +345,7 @@ class Consolidator:
         return reply.data
 
     def _oldest_first(self, name: str) -> tuple[Any, ...]:
-        return self.bank.records[name].age, self.bank.records[name].order
+        return self.bank.records[name].age, number_of(name)
 
     def split(self, name: str, parts: Sequence[Part]) -> list[str]:
         """Put siblings in a unit's place, one for each piece of its evidence (B.2.1); their names."""
@@ -388,17 +374,16 @@ class Consolidator:
         old = self.bank.records[current]
         if (old.summary, old.keywords) != (words.summary, words.keywords):
             said = (*self.bank.quotes(current), *self.bank.quotes(superseded))
-            aux = UNVERIFIED if unverified(words, said) else ()
+            aux = unverified(words, said)
             self.bank.put(replace(old, summary=words.summary, keywords=words.keywords, aux=aux))
         self._rewire([current], [], [superseded])
 
     def _create(self, like: Record, words: Descriptor, **values: Any) -> str:
         """Put a new unit that is as another but for its descriptor and some values."""
-        name = self.bank.new_id(UNIT.prefix, like.order[0])
+        name = self.bank.new_id(UNIT.prefix, number_of(like.id)[0])
         unit = Record(name, SPEC, words.summary, words.keywords, like.time, like.session, when=like.when)
         self.bank.put(unit := replace(unit, **values))
-        if unverified(words, self.bank.quotes(name)):
-            self.bank.put(replace(unit, aux=UNVERIFIED))
+        self.bank.put(replace(unit, aux=unverified(words, self.bank.quotes(name))))
         return name
 
     def _rewire(self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str]) -> None:
@@ -428,8 +413,8 @@ class Consolidator:
         sources = {to for name in gone for to in bank.out(name, SEMANTIC)} & bank.visible
         for name in created:
             row = self.space.row(name)
-            near = {one for one, _ in self.space.nearest(row, own.online_anchors, SURFACE, without=(name,))}
-            best = self._best(name, near | sources, own.degree_semantic)
+            near = self.space.nearest(row, own.online_anchors, (UNIT.folder,), without=(name,))
+            best = self._best(name, {one for one, _ in near} | sources, own.degree_semantic)
             bank.relink(name, SEMANTIC, (self._semantic(name, to) for to in best))
 
     def _best(self, source: str, candidates: Iterable[str], cap: int) -> list[str]:

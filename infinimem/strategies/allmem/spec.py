@@ -14,72 +14,44 @@ _PLANNED = 10
 
 @dataclass(frozen=True)
 class AllmemSettings:
-    """[allmem]: units, their links and their consolidation, then how they are read.
-
-    Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees). `preset =
-    "paper"` has the paper's form.
-    """
+    """[allmem]: units, their links and their consolidation, then how they are read. docs/STRATEGIES.md has a
+    table. Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees)."""
 
     describe_turns: Harmless[int] = 12
-    """Turns of a session that one call describes."""
     context_turns: Harmless[int] = 6
-    """Turns before them that a call is shown too."""
     likeness: Harmless[float] = 0.3
-    """Least likeness, 0 to 1, of a neighbour that a unit is diagnosed beside; with 0 all units are."""
     split: Harmless[bool] = True
     merge: Harmless[bool] = True
     update: Harmless[bool] = True
-    """Each operator may be switched off by itself."""
     confidence: Harmless[float] = 0.9
-    """Least confidence of a proposal (Eq. 28)."""
     confidence_split: Harmless[float] = 0.0
     confidence_merge: Harmless[float] = 0.0
     confidence_update: Harmless[float] = 0.0
-    """The same of one operator's; 0 for that of all (C.4)."""
     coherence: Harmless[float] = 0.7
-    """Least mean cosine over the pairs of a merge (Eq. 29)."""
     merge_max: Harmless[int] = 4
     coverage: Harmless[float] = 0.8
-    """Least share of a unit's text that its segments hold together."""
     online_anchors: Harmless[int] = 10
-    """Neighbours on the surface that a new unit is compared with (Eq. 4)."""
     attach: Harmless[int] = 3
     attach_min: Harmless[float] = 0.65
-    """Least cosine of such a link."""
     degree_semantic: Harmless[int] = 8
     degree_version: Harmless[int] = 0
-    """Most links of a kind that lead from a unit (Eq. 12); 0 for any number of version links. Those by which
-    alone a unit is reached stay, however many (B.7)."""
     every_sessions: Harmless[int] = 3
-    """Sessions after which the buffer is consolidated; 0 for never."""
     buffer_max: Harmless[int] = 200
-    """Units in the buffer after which it is, whatever the sessions; 0 for any number."""
     every_hours: Harmless[float] = 0.0
-    """Hours after the oldest unit in the buffer was said, at which it is too (C.6); 0 for never."""
     workers: Harmless[int] = 8
     anchors: Harmless[int] = 10
-    """Units of the surface from which a question starts."""
     words: Harmless[float] = 1.0
-    """What search's ranking of the turns counts beside the cosine."""
     floor: Harmless[float] = 0.3
-    """Least share of the best score of what a question starts from, and of what an answer is shown."""
     candidates: Harmless[int] = 40
-    """Units that a question looks at, anchors included."""
     hops: Harmless[int] = 2
-    """How far links are followed; 0 for not at all."""
     final: Harmless[int] = 16
     beside: Harmless[int] = 8
-    """Of these, how many bring the turns before and after them."""
     by_time: Harmless[bool] = False
-    """Whether an answer is given them as they were said, and not best first."""
     block_tokens: Harmless[int] = 2048
     visibility: Harmless[bool] = True
-    """Whether a question starts from the surface alone."""
     recovery_links: Harmless[bool] = True
     type_priority: Harmless[bool] = True
-    """Whether version and sibling links are followed before the others."""
     successors_first: Harmless[bool] = True
-    """Whether an archived unit ranks behind the one that stands for it."""
 
     def least(self, op: str) -> float:
         """Least confidence of a proposal of "split", "merge" or "update"."""
@@ -126,7 +98,4 @@ SPEC = StrategySpec(
     near=True,
 )
 (UNIT,) = SPEC.kinds
-SURFACE = (UNIT.folder,)
-"""Where the units stand that are searched."""
 VERSION, SIBLING, TEMPORAL, SEMANTIC = SPEC.links
-(BUFFER,) = SPEC.ledgers

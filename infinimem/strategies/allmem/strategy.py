@@ -26,43 +26,15 @@ from infinimem.llm.tasks import turn as shown_turn
 from infinimem.model import Candidate, Evidence, Finding, Located, Plan, Put, RejectedReply, Stage
 from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
-from infinimem.strategies.allmem.consolidate import Consolidator, buffer_text, buffered, faults
-from infinimem.strategies.allmem.spec import (
-    BUFFER,
-    SEMANTIC,
-    SPEC,
-    SURFACE,
-    TEMPORAL,
-    UNIT,
-    VERSION,
-    AllmemSettings,
-)
+from infinimem.strategies.allmem.consolidate import BUFFER, Consolidator, buffer_text, buffered, faults
+from infinimem.strategies.allmem.spec import SEMANTIC, SPEC, TEMPORAL, UNIT, VERSION, AllmemSettings
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import ranked
-from infinimem.strategies.records import asking
-from infinimem.strategies.records.asking import IN_VAIN, Descriptor, descriptor, unreadable
-from infinimem.strategies.records.record import (
-    UNVERIFIED,
-    Link,
-    Quote,
-    Record,
-    Ref,
-    moment,
-    number_of,
-    record_id,
-)
+from infinimem.strategies.records import asking, strategy
+from infinimem.strategies.records.asking import IN_VAIN, Descriptor, descriptor, unreadable, unverified
+from infinimem.strategies.records.record import Link, Quote, Record, Ref, moment, number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.strategy import (
-    EvidenceBuilder,
-    Records,
-    RecordSearch,
-    RecordStrategy,
-    edited,
-    expand,
-    links,
-    replacements,
-    settled,
-)
+from infinimem.strategies.records.strategy import EvidenceBuilder, Records, RecordSearch, RecordStrategy
 
 DESCRIBE = task(
     "describe",
@@ -105,7 +77,7 @@ class AllMem(RecordStrategy):
             ]
             replies = in_order(partial(self._describe, view), portions, self.own.workers)
             described = [one for reply in replies for one in reply]
-            after = yield from settled(view, partial(self._written, described))
+            after = yield from strategy.settled(view, partial(self._written, described))
             if after is None:
                 return
             view, in_vain = after, in_vain + 1 if all(one.failure for one in described) else 0
@@ -157,12 +129,9 @@ class AllMem(RecordStrategy):
             space.sync(after)
             names, waiting = [unit.id for unit in new], dict(view.derived(buffered))
             near = space.neighbours(names, own.online_anchors + len(names) - 1)
-            before = (
-                one
-                for one in reversed(after.of_session(stem(described[0].turn.doc_id)))
-                if one in after.visible
-            )
-            last = next((after.records[one] for one in before if one not in names), None)
+            session = after.of_session(stem(described[0].turn.doc_id))
+            before = [name for name in session if name in after.visible and name not in names]
+            last = after.records[before[-1]] if before else None
             for at, unit in enumerate(new):
                 older = (one for one in near[unit.id] if one[0] not in names[at:])
                 anchors = [*islice(older, own.online_anchors)]
@@ -176,7 +145,7 @@ class AllMem(RecordStrategy):
                 last = unit if last is None or last.age < unit.age else last
             unanswered = {one.turn.seq: one.failure for one in lacking if one.failure}
             rejected = tuple(one.wrong for one in described if one.wrong)
-            plan = edited("write", bank, after, self.faults, rejected, unanswered)
+            plan = strategy.edited("write", bank, after, self.faults, rejected, unanswered)
         if plan is None or not plan.records:
             return plan
         return replace(plan, records=(*plan.records, Put(BUFFER, buffer_text(waiting))))
@@ -221,7 +190,7 @@ class AllMem(RecordStrategy):
             "visible": len(bank.visible),
             "archived": len(bank) - len(bank.visible),
             "visible_ratio": round(len(bank.visible) / len(bank), 4) if len(bank) else 1.0,
-            "links": links(bank),
+            "links": strategy.links(bank),
             "buffer": {
                 "units": len(waiting),
                 "sessions": len({bank.records[name].session for name in waiting}),
@@ -258,14 +227,14 @@ def _read(said: Sequence[Located], card: Mapping[str, Any] | None, reply: Reply)
     when = (card["when"] or "").strip()
     is_meant = when and fits(when, [(turn.text, day_of(turn.entry.time))])
     quotes = (Quote(Ref(one.seq), one.entry.fields.get("speaker"), one.entry.time, one.text) for one in said)
-    aux = UNVERIFIED if asking.unverified(words, quotes) else ()
-    return Described(turn, replace(_unit(turn, words), when=when if is_meant else None, aux=aux))
+    unit = replace(_unit(turn, words), when=when if is_meant else None, aux=unverified(words, quotes))
+    return Described(turn, unit)
 
 
 def _unit(turn: Located, words: Descriptor) -> Record:
-    name, session = record_id(UNIT.prefix, turn.seq), stem(turn.doc_id)
-    refs = (Ref(turn.seq),)
-    return Record(name, SPEC, words.summary, words.keywords, turn.entry.time, session, refs)
+    """A unit, whose id is found once it is put."""
+    session, refs = stem(turn.doc_id), (Ref(turn.seq),)
+    return Record("", SPEC, words.summary, words.keywords, turn.entry.time, session, refs)
 
 
 # ── reading (3.4) ─────────────────────────────────────────────────────────────────────────────────
@@ -316,7 +285,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         # Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30). Archived ones
         # that no unit stands for count as such: of a view of some sources, or of a folder that a person took
         # files from, the unit that represents them may be missing.
-        folders = SURFACE if own.visibility else self.view.spec.record_folders
+        folders = (UNIT.folder,) if own.visibility else self.view.spec.record_folders
         names = [name for name, _ in self.index.nearest(self.row, own.anchors, folders)]
         names += [name for name in self._words if store.records[name].group in folders]
         if own.visibility and self.row.any():
@@ -326,7 +295,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         best = ranked(candidates, self._score, lambda unit: number_of(unit.id))[: own.anchors]
         anchors = self.note("anchors", [one for one in best if one.score >= own.floor * best[0].score])
         # stage 2: what outgoing links lead to, older units first (D.3)
-        reached = expand(
+        reached = strategy.expand(
             [anchor.id for anchor in anchors],
             store.links,
             own.hops,
@@ -342,7 +311,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         behind = {one.id for one in reached if ours} - store.visible
 
         def parts(one: Candidate) -> dict[str, float]:
-            by = replacements(store, one.id, VERSION) if one.id in behind else ()
+            by = strategy.replacements(store, one.id, VERSION) if one.id in behind else ()
             best = [self._score(near[other]) for other in by if other in near]
             return {**near[one.id], **one.parts, **({"successor": max(best)} if best else {})}
 
@@ -373,7 +342,7 @@ class UnitSearch(RecordSearch[AllmemSettings]):
         for seq, score in scores.items() if best > 0 else ():
             name = record_id(store.spec.kinds[0].prefix, seq)
             if name in store:
-                for other in {name, *replacements(store, name, VERSION)}:
+                for other in {name, *strategy.replacements(store, name, VERSION)}:
                     shares.setdefault(other, round(score / best, DIGITS))
         return shares
 

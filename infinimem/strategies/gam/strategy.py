@@ -11,7 +11,7 @@ Appendix E.1 and E.2 for the tasks.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import cached_property, partial
 from itertools import chain
@@ -32,35 +32,11 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.spec import CANDIDATES, KIND, SPEC, GamSettings
 from infinimem.strategies.readers.pipeline import pack, ranked, size
-from infinimem.strategies.records.asking import (
-    EMPTY,
-    Asker,
-    Descriptor,
-    bare,
-    descriptor,
-    ended_by,
-    named,
-    narrated,
-    open_turns,
-    open_until,
-    segments,
-    shown_descriptor,
-    shown_turns,
-    silence,
-)
+from infinimem.strategies.records import asking, strategy
+from infinimem.strategies.records.asking import EMPTY, Asker, Descriptor, descriptor, open_turns, shown_turns
 from infinimem.strategies.records.record import UNVERIFIED, Link, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
-from infinimem.strategies.records.strategy import (
-    Records,
-    RecordSearch,
-    RecordStrategy,
-    Step,
-    by_kind,
-    edited,
-    either_way,
-    links,
-    run,
-)
+from infinimem.strategies.records.strategy import Records, RecordSearch, RecordStrategy, Step
 
 Turns = Sequence[Located]
 
@@ -108,25 +84,25 @@ class Gam(RecordStrategy):
         for turn in new:
             steps += [partial(self._planned, view, partial(due, turn)) for due in (self._before, self._after)]
             steps.append(turn.seq)
-        yield from run(view, steps)
+        yield from strategy.run(view, steps)
 
     def tick(self, view: View, event: Event) -> Plans:
         """Because someone asked: all sessions end."""
         if event == "consolidate":
-            yield from run(view, [partial(self._planned, view, self._everything)])
+            yield from strategy.run(view, [partial(self._planned, view, self._everything)])
 
     # ── Algorithm 2: what is due ────────────────────────────────────────────────────────────────
 
     def _before(self, turn: Located, view: View) -> list[Due]:
         """What was said before a turn: the sessions that it ends, after a pause its own."""
-        *said, _ = open_until(view, turn) or [turn]
-        ended = [Due(one, "ended") for one in ended_by(view, turn)]
-        paused = said and 0 < self.own.gap_minutes <= silence(said[-1], turn)
+        *said, _ = asking.open_until(view, turn) or [turn]
+        ended = [Due(one, "ended") for one in asking.ended_by(view, turn)]
+        paused = said and 0 < self.own.gap_minutes <= asking.silence(said[-1], turn)
         return [*ended, Due(said, "paused")] if paused else ended
 
     def _after(self, turn: Located, view: View) -> list[Due]:
         """The active turns of its session up to a turn, where they are too many."""
-        said = open_until(view, turn)
+        said = asking.open_until(view, turn)
         return [Due(said, "full")] if size(said) > self.own.active_tokens else []
 
     def _everything(self, view: View) -> list[Due]:
@@ -142,10 +118,64 @@ class Gam(RecordStrategy):
         if not (due := [one for one in left if one.turns]):
             return None
         with self._writing.at(view) as (store, index):
-            network = TopicNetwork(store.copy(), index, Asker(self.llm), self.own)
-            unanswered = network.grow(due)
-            rejected = network.asker.rejected()
-            return edited("consolidate", store, network.store, self.faults, rejected, unanswered)
+            after, asker, workers = store.copy(), Asker(self.llm), self.own.workers
+            ended = [*chain.from_iterable(in_order(partial(parts, asker, self.own), due, workers))]
+            unanswered = dict[int, str]()
+            for part in chain.from_iterable(in_order(partial(self._told, asker), ended, workers)):
+                if part.failure:
+                    unanswered |= {turn.seq: part.failure for turn in part.turns}
+                else:
+                    self._add(after, index, asker, part)
+            return strategy.edited("consolidate", store, after, self.faults, asker.rejected(), unanswered)
+
+    # ── Algorithm 3: topics and their relations ─────────────────────────────────────────────────
+
+    def _told(self, asker: Asker, part: Part) -> list[Part]:
+        """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit. c_raw are its turns."""
+        own, turns = Asker(self.llm), shown_turns(part.turns)
+        data = own.ask(TOPIC, turns=turns)
+        if own.failure in CUT and (half := len(part.turns) // 2):
+            halves = (part._replace(turns=turns) for turns in (part.turns[:half], part.turns[half:]))
+            return [told for some in halves for told in self._told(asker, some)]
+        told = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
+        failure = own.failure or ("" if told.summary else "EMPTY")
+        wrong = None
+        if self.own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
+            wrong = own.ask(VERIFY, summary=told.summary, turns=turns)
+        asker.take(own)
+        return [part._replace(told=told, doubted=bool(wrong and wrong["unsupported"]), failure=failure)]
+
+    def _add(self, store: RecordStore, index: VectorIndex, asker: Asker, part: Part) -> None:
+        """Put a topic into the network, with an edge at most to each of its candidates (Eq. 8): the nearest
+        topics, and the one that it was cut off from."""
+        own, first = self.own, part.turns[0]
+        name, session = store.own_id(KIND.prefix, first.seq), stem(first.doc_id)
+        refs, aux = (Ref(turn.seq) for turn in part.turns), [FORCED] if part.forced else []
+        topic = asking.narrated(store, name, part.told.summary, refs, aux, part.told.keywords)
+        marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if part.doubted else ())))
+        store.put(replace(topic, session=session, aux=tuple(marks)))
+        index.sync(store)
+        near = index.nearest(index.row(name), CANDIDATES, (KIND.folder,), without=(name,))
+        others = map(store.records.__getitem__, store.of_session(session))
+        before = [other for other in others if other.refs[-1:] < topic.refs[:1]][-1:]
+        cut_off = (other.id for other in before if FORCED in other.aux)
+        names = list(dict.fromkeys([*(other for other, _ in near), *cut_off]))
+        calls = [names] if own.relations == "one" and names else [[one] for one in names]
+        for related in in_order(partial(self._related, store, asker, name), calls, own.workers):
+            for other, (relation, confidence) in related.items():
+                if relation in SPEC.links and confidence > own.tau:
+                    store.link(name, Link(relation, other, round(confidence, 3)))
+
+    def _related(
+        self, store: RecordStore, asker: Asker, topic: str, names: Sequence[str]
+    ) -> dict[str, tuple[str, float]]:
+        """What a model says first of each of the others; names that it makes up are left out."""
+        called = {str(at): name for at, name in enumerate(names, 1)}
+        shown = partial(asking.shown_descriptor, store)
+        others = [shown(name) | {"id": short} for short, name in called.items()]
+        data = asker.ask(RELATE, topic=shown(topic), others=others)
+        rows = [(called.get(asking.bare(row["id"]), ""), row) for row in (data["relations"] if data else ())]
+        return {name: (row["relation"], float(row["confidence"])) for name, row in reversed(rows) if name}
 
     def search(self, view: View, held: Records, query: str, budget: int) -> TopicSearch:
         return TopicSearch(view, held, query, budget, self.own, self.llm)
@@ -155,9 +185,9 @@ class Gam(RecordStrategy):
         active = open_turns(view).values()  # G_event
         return {
             "active": {"turns": sum(map(len, active)), "tokens": sum(map(size, active))},
-            **by_kind(store),
+            **strategy.by_kind(store),
             "verified": sum(UNVERIFIED[0] not in topic.aux for topic in store.records.values()),
-            "links": links(store),
+            "links": strategy.links(store),
         }
 
 
@@ -193,7 +223,7 @@ def parts(asker: Asker, own: GamSettings, due: Due) -> list[Part]:
     """
     turns = due.turns
     if own.partition == "semantic":
-        cut = [[*part.turns] for part in segments(asker, turns, True, workers=own.workers)]
+        cut = [[*part.turns] for part in asking.segments(asker, turns, True, workers=own.workers)]
     else:
         most = {"turn": 1, "turns": own.window or 3, "window": own.window or 256}.get(own.partition, inf)
         cut = [[]]
@@ -205,79 +235,6 @@ def parts(asker: Asker, own: GamSettings, due: Due) -> list[Part]:
     if due.why == "full" and (not done or size(tail.turns) > own.active_tokens):
         done.append(tail._replace(forced=True))
     return [*done, tail] if due.why == "ended" else done
-
-
-# ── Algorithm 3: topics and their relations ─────────────────────────────────────────────────────
-
-
-@dataclass
-class TopicNetwork:
-    """Topics that grow in number, tried on a copy of the records, which the index follows."""
-
-    store: RecordStore
-    index: VectorIndex
-    asker: Asker
-    own: GamSettings
-
-    def grow(self, due: Sequence[Due]) -> dict[int, str]:
-        """Tell all that is due; return turns that stay untold, each with why."""
-        cut = in_order(partial(parts, self.asker, self.own), due, self.own.workers)
-        ended, unanswered = [*chain.from_iterable(cut)], dict[int, str]()
-        for part in chain.from_iterable(in_order(self._told, ended, self.own.workers)):
-            if part.failure:
-                unanswered |= {turn.seq: part.failure for turn in part.turns}
-            else:
-                self._add(part)
-        return unanswered
-
-    def _told(self, part: Part) -> list[Part]:
-        """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit. c_raw are its turns."""
-        asker, turns = Asker(self.asker.llm), shown_turns(part.turns)
-        data = asker.ask(TOPIC, turns=turns)
-        if asker.failure in CUT and (half := len(part.turns) // 2):
-            halves = (part._replace(turns=turns) for turns in (part.turns[:half], part.turns[half:]))
-            return [told for some in halves for told in self._told(some)]
-        told = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
-        failure = asker.failure or ("" if told.summary else "EMPTY")
-        wrong = None
-        if self.own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
-            wrong = asker.ask(VERIFY, summary=told.summary, turns=turns)
-        self.asker.take(asker)
-        return [part._replace(told=told, doubted=bool(wrong and wrong["unsupported"]), failure=failure)]
-
-    def _add(self, part: Part) -> None:
-        """Put a topic into the network, with an edge at most to each of its candidates (Eq. 8)."""
-        store, own, first = self.store, self.own, part.turns[0]
-        name = store.own_id(KIND.prefix, first.seq)
-        refs, aux = (Ref(turn.seq) for turn in part.turns), [FORCED] if part.forced else []
-        topic = narrated(store, name, part.told.summary, refs, aux, part.told.keywords)
-        marks = dict.fromkeys((*topic.aux, *(UNVERIFIED if part.doubted else ())))
-        store.put(replace(topic, session=stem(first.doc_id), aux=tuple(marks)))
-        self.index.sync(store)
-        names = self._candidates(name)
-        calls = [names] if own.relations == "one" and names else [[one] for one in names]
-        for related in in_order(partial(self._related, name), calls, own.workers):
-            for other, (relation, confidence) in related.items():
-                if relation in SPEC.links and confidence > own.tau:
-                    store.link(name, Link(relation, other, round(confidence, 3)))
-
-    def _candidates(self, name: str) -> list[str]:
-        """The nearest topics, and the one that it was cut off from."""
-        topic, index = self.store.records[name], self.index
-        near = index.nearest(index.row(name), CANDIDATES, (KIND.folder,), without=(name,))
-        session = map(self.store.records.__getitem__, self.store.of_session(topic.session or ""))
-        before = [other for other in session if other.refs[-1:] < topic.refs[:1]][-1:]
-        cut_off = (other.id for other in before if FORCED in other.aux)
-        return list(dict.fromkeys([*(other for other, _ in near), *cut_off]))
-
-    def _related(self, topic: str, names: Sequence[str]) -> dict[str, tuple[str, float]]:
-        """What a model says first of each of the others; names that it makes up are left out."""
-        called = {str(at): name for at, name in enumerate(names, 1)}
-        shown = partial(shown_descriptor, self.store)
-        others = [shown(name) | {"id": short} for short, name in called.items()]
-        data = self.asker.ask(RELATE, topic=shown(topic), others=others)
-        rows = [(called.get(bare(row["id"]), ""), row) for row in (data["relations"] if data else ())]
-        return {name: (row["relation"], float(row["confidence"])) for name, row in reversed(rows) if name}
 
 
 # ── reading (section 3.4) ───────────────────────────────────────────────────────────────────────
@@ -325,7 +282,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         """Eq. 9: topics one edge from the anchors, followed either way, those of most weight."""
         best: dict[str, Candidate] = {}
         for name in anchors:
-            for link in either_way(self.store, name, SPEC.links):
+            for link in strategy.either_way(self.store, name, SPEC.links):
                 weight = link.weight or 0.0
                 if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
                     best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)
@@ -391,7 +348,7 @@ class TopicSearch(RecordSearch[GamSettings]):
         near = [*turns.values()][:CUED] if by_model else []
         data = Asker(self.llm).ask(TIMES, question=self.query, turns=shown_turns(near)) if near else None
         if data:
-            return named(data["turns"], turns)
+            return asking.named(data["turns"], turns)
         if not (read_dates(self.query)[0] or asks("when", self.query)):
             return ()
         entries = ((seq, turn.entry) for seq, turn in turns.items())

@@ -35,7 +35,7 @@ from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.plan import Planner, Route, listed, near_groups
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.topics import Account, Topic, entries_of, title_of
-from infinimem.strategies.readers.shown import current_text, digest, text_id
+from infinimem.strategies.readers.pipeline import current_text, digest, text_id
 from infinimem.strategies.records.asking import named
 from infinimem.terms import query_terms
 

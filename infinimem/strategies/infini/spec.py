@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +15,6 @@ class InfiniSettings:
 
     feed: Harmless[Literal["chunk", "turn"]] = "chunk"
     chunk_tokens: Portion = 2048
-    """Tokens of turns that one extraction is shown: all of them fit the limit of a reply."""
     workers: Harmless[int] = 4
     current_threshold: Harmless[int] = 5000
     stale_seconds: Harmless[float] = 3600.0
@@ -26,7 +24,6 @@ class InfiniSettings:
     summary: Harmless[Literal["model", "paper", "rule"]] = "model"
     summary_length: Harmless[int] = 100
     compare_docs: Harmless[int] = 8
-    """Documents besides those that lines go to in which what they outdate is looked for."""
     markdown_length: Portion = 5000
     plan_split_threshold: Portion = 5000
     planner_docs: Harmless[int] = 50
@@ -35,20 +32,6 @@ class InfiniSettings:
     merge_trigger_min_count: Harmless[int] = 50
     merge_group_max: Harmless[int] = 4
     maintenance: Harmless[bool] = True
-
-
-PAPER: Mapping[str, Mapping[str, object]] = {
-    "infini": {
-        "chunk_tokens": 4096,
-        "grouping": "rewrite",
-        "rewrite": "free",
-        "shows": "free",
-        "summary": "paper",
-        "compare_docs": 0,
-    },
-    "reader": {"agent": "paper"},
-}
-"""Source: arXiv 2606.10677, sections 3.3 to 4.1, prompts A to E; the other defaults are the paper's."""
 
 
 def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:
@@ -70,7 +53,19 @@ SPEC = StrategySpec(
     texts="topics.free/",
     buffer="CURRENT",
     settings=InfiniSettings,
-    presets={"paper": PAPER},
+    presets={
+        "paper": {  # sections 3.3 to 4.1, prompts A to E; the other defaults are the paper's
+            "infini": {
+                "chunk_tokens": 4096,
+                "grouping": "rewrite",
+                "rewrite": "free",
+                "shows": "free",
+                "summary": "paper",
+                "compare_docs": 0,
+            },
+            "reader": {"agent": "paper"},
+        }
+    },
     estimate=estimate,
     takes=("search", "reader"),
     reads=frozenset({"shows"}),

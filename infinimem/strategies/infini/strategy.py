@@ -45,14 +45,7 @@ from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.plan import Planner, Route, compare, near, open_documents, rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import heading_of, movable
-from infinimem.strategies.readers.pipeline import (
-    READERS,
-    Trace,
-    arc,
-    best_that_fit,
-    collect,
-    with_beside,
-)
+from infinimem.strategies.readers.pipeline import READERS, Trace, arc, best_that_fit, collect, with_beside
 from infinimem.strategies.records.asking import IN_VAIN, Asker, Data, named, said_before, unreadable
 from infinimem.terms import query_terms
 

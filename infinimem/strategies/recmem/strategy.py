@@ -34,18 +34,8 @@ from infinimem.store.view import View, whole
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import FIRST, near, pack
 from infinimem.strategies.recmem.spec import FACTS_MAX, K_OLD, SPEC, RecmemSettings
-from infinimem.strategies.records.asking import (
-    Asker,
-    Data,
-    add_facts,
-    bare,
-    ends_exchange,
-    named,
-    narrated,
-    narrative,
-    shown_facts,
-    shown_turns,
-)
+from infinimem.strategies.records import asking
+from infinimem.strategies.records.asking import Asker, Data, ends_exchange, named, narrated, narrative
 from infinimem.strategies.records.record import Link, Record, Ref, fits, number_of, record_id
 from infinimem.strategies.records.record_store import Loaded, RecordStore, VectorIndex, differing
 from infinimem.strategies.records.strategy import RecordSearch, RecordStrategy, by_kind, edited, run
@@ -229,7 +219,7 @@ class Attention:
         old = next((self.after.records[name] for name, cosine in nearest if cosine >= self.theta), None)
         if old is None or old.pinned:
             return False
-        data = self.asker.ask(MERGE, episode=old.prose, turns=shown_turns(self.turns))
+        data = self.asker.ask(MERGE, episode=old.prose, turns=asking.shown_turns(self.turns))
         text = narrative(data["merged"]) if data and data["should_merge"] else ""
         if not text or _dates(old.prose) - _dates(text):
             return False
@@ -249,7 +239,7 @@ class Attention:
         units, self.asker.failure = self.held.units, ""
         left = {self.name, *others}
         cluster = units.said(left)
-        data = self.asker.ask(EPISODES, turns=shown_turns(cluster))
+        data = self.asker.ask(EPISODES, turns=asking.shown_turns(cluster))
         if data is None:
             if self.asker.failure in CUT and len(others) > 1:
                 self._cluster(others[: len(others) // 2])
@@ -280,16 +270,16 @@ class Attention:
 
         def ask(name: str) -> Data | None:
             text = store.records[name].prose if own.refine == "episode" else ""
-            facts = shown_facts(known[name].values(), "f")
-            return self.asker.ask(REFINE, episode=text, turns=shown_turns(fresh[name]), facts=facts)
+            facts = asking.shown_facts(known[name].values(), "f")
+            return self.asker.ask(REFINE, episode=text, turns=asking.shown_turns(fresh[name]), facts=facts)
 
-        put = partial(add_facts, store, FACT.prefix, number_of(self.name)[0])
+        put = partial(asking.add_facts, store, FACT.prefix, number_of(self.name)[0])
         for episode, data in zip(fresh, in_order(ask, [*fresh], own.workers), strict=True):
             rows, old = data["facts"] if data else (), known[episode]
             for fact, row in put(Link(SOURCE, episode), rows, fresh[episode], old.values(), FACTS_MAX):
                 if row["type"] in TYPES:
                     store.put(replace(fact, aux=(("type", row["type"]), *fact.aux)))
-                gone = old.get(bare(row["replaces"] or ""))
+                gone = old.get(asking.bare(row["replaces"] or ""))
                 if own.supersede and gone and not gone.pinned and gone.id in store.visible:
                     store.link(fact.id, Link(VERSION, gone.id))
                     store.archive(gone.id)
@@ -409,10 +399,6 @@ class Exchange(Record):
     def text(self) -> str:
         return self.summary
 
-    @property
-    def seqs(self) -> tuple[int, ...]:
-        return tuple(ref.seq for ref in self.refs)
-
 
 def split(turns: Iterable[Located], starts: Sequence[int]) -> Iterator[tuple[list[Located], int]]:
     """Turns of a session as exchanges, each with the turn of the session that ended it, or `GOES_ON`: before
@@ -465,7 +451,8 @@ class Exchanges(RecordStore):
                 new._set(unit.id, unit)
         told = any(doc_id.startswith(SPEC.record_folders) for doc_id in changed)
         for unit in [*new.records.values()] if told else ():
-            if (unit.seqs if unit.visible else ()) != tuple(seq for seq in unit.turns if seq not in held):
+            left = {seq for seq in unit.turns if seq not in held}
+            if left != ({ref.seq for ref in unit.refs} if unit.visible else set()):
                 turns = [turn for turn in map(new.turn, unit.turns) if turn]
                 new._set(unit.id, _unit(turns, unit.by, held) if len(turns) == len(unit.turns) else unit)
         unread, moved = {GOES_ON, *view.lines.waiting()}, differing(known.records, new.records)

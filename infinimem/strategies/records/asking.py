@@ -26,15 +26,7 @@ from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Entry, Located, Reason, RejectedReply
 from infinimem.store.view import View, whole
-from infinimem.strategies.records.record import (
-    UNVERIFIED,
-    Link,
-    Quote,
-    Record,
-    Ref,
-    clean_prose,
-    moment,
-)
+from infinimem.strategies.records.record import UNVERIFIED, Link, Quote, Record, Ref, clean_prose, moment
 from infinimem.strategies.records.record_store import RecordStore
 
 Data = Mapping[str, Any]
@@ -171,10 +163,10 @@ def _clean(text: str) -> str:
     return " ".join(one_line(clean_text(text)).split())
 
 
-def unverified(found: Descriptor, quotes: Iterable[Quote]) -> bool:
-    """Whether it claims a name, a number, a quotation or a negation that its evidence does not hold."""
+def unverified(found: Descriptor, quotes: Iterable[Quote]) -> tuple[tuple[str, str], ...]:
+    """`UNVERIFIED` if it claims a name, number, quotation or negation that its evidence does not hold."""
     origins = [part for said in quotes for part in (said.text, said.speaker or "", said.time or "") if part]
-    return bool(unsupported("\n".join((found.summary, *found.keywords)), origins))
+    return UNVERIFIED if unsupported("\n".join((found.summary, *found.keywords)), origins) else ()
 
 
 # ── what a model is shown ────────────────────────────────────────────────────────────────────────
@@ -259,7 +251,6 @@ def narrated(
     summary = one_line(next(sentences(text), ""))[:SUMMARY] if prose else text
     refs = tuple(sorted(set(refs)))
     quotes = [store.quote(ref) for ref in refs]
-    doubted = unverified(Descriptor(text, tuple(keywords)), quotes)
     times = [said.time for said in quotes if said.time]
     return Record(
         name,
@@ -269,7 +260,7 @@ def narrated(
         time=max(times, key=moment, default=None),
         refs=refs,
         visible=bool(text),
-        aux=(*aux, *(UNVERIFIED if doubted else ())),
+        aux=(*aux, *unverified(Descriptor(text, tuple(keywords)), quotes)),
         prose=prose,
     )
 

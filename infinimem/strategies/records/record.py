@@ -128,14 +128,9 @@ class Record:
         return any(line.split() == ["pin:", "true"] for line in self.others)
 
     @property
-    def order(self) -> tuple[int, int]:
-        """The order of creation: number, then suffix."""
-        return number_of(self.id)
-
-    @property
     def age(self) -> tuple[datetime, int]:
         """Older is less: by time, then by number. What has no time is older than what has one."""
-        return moment(self.time), self.order[0]
+        return moment(self.time), number_of(self.id)[0]
 
 
 def record_id(prefix: str, number: int, suffix: int = 0) -> str:
@@ -145,7 +140,7 @@ def record_id(prefix: str, number: int, suffix: int = 0) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def number_of(name: str) -> tuple[int, int]:
-    """Number and suffix (0 for none) of a record; ValueError if `record_id` writes no such id."""
+    """Number and suffix (0 for none) of a record, the order of creation; ValueError for no record's id."""
     match = _ID.match(name)
     found = (int(match[2]), int(match[3] or 0)) if match else (0, 0)
     if not match or found == (0, 0) or record_id(match[1], *found) != name:
@@ -225,7 +220,7 @@ def fits(record: Record) -> bool:
 
 
 def render(record: Record, quotes: Sequence[Quote]) -> str:
-    """A record's file."""
+    """A record's file; no line of a quotation can be taken for an entry or a heading."""
     lines = header(record)
     if record.prose:
         lines += [*record.prose.split("\n"), ""]
@@ -235,18 +230,13 @@ def render(record: Record, quotes: Sequence[Quote]) -> str:
         if room <= 0:
             lines.append("> …")
             break
-        lines += _quoted(said, room)
+        text = said.text if len(said.text) <= room else said.text[:room].rstrip() + "…"
+        name = said.speaker or said.role
+        who = f"{one_line(name)}: " if name else ""
+        told = clean_text(who + (text or f"(turn {said.ref.seq} is not in the evidence)"))
+        lines += (f"> {line}".rstrip(" ") for line in told.split("\n"))
         room -= len(said.text)
     return "\n".join(lines) + "\n"
-
-
-def _quoted(said: Quote, room: int) -> list[str]:
-    """A quotation; no line of it can be taken for an entry or a heading."""
-    text = said.text if len(said.text) <= room else said.text[:room].rstrip() + "…"
-    name = said.speaker or said.role
-    who = f"{one_line(name)}: " if name else ""
-    told = clean_text(who + (text or f"(turn {said.ref.seq} is not in the evidence)"))
-    return [f"> {line}".rstrip(" ") for line in told.split("\n")]
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────

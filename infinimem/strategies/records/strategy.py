@@ -185,10 +185,10 @@ def named(store: RecordStore, index: VectorIndex, name: str | None) -> str:
     if is_record_id(stem) or wanted.startswith(store.spec.writes):
         raise LibraryError(f"there is no {kind} {wanted!r}; infinimem ls shows which there are")
     if (seq := whole(wanted)) is not None:
-        holding = [record for record in store.records.values() if any(ref.seq == seq for ref in record.refs)]
-        if not holding:
-            raise LibraryError(f"no {kind} holds turn {seq}; infinimem history {seq} tells what became of it")
-        return min(holding, key=lambda record: (record.order, record.id)).id
+        for one in differing({}, store.records):  # in order of creation
+            if any(ref.seq == seq for ref in store.records[one].refs):
+                return one
+        raise LibraryError(f"no {kind} holds turn {seq}; infinimem history {seq} tells what became of it")
     found = index.nearest(index.embed(wanted), 1, store.spec.record_folders)
     if not found or found[0][1] <= 0:
         raise LibraryError(f"no {kind} is about {wanted[:80]!r}; try other words")
@@ -251,12 +251,7 @@ def replacements(graph: RecordStore, node: str, kind: str) -> set[str]:
 
 
 def around(
-    graph: RecordStore,
-    root: str,
-    hops: int,
-    cap: int,
-    kinds: Sequence[str],
-    label: Callable[[str], str],
+    graph: RecordStore, root: str, hops: int, cap: int, kinds: Sequence[str], label: Callable[[str], str]
 ) -> Topology:
     """Return what is within some hops of a node, links being followed either way, at most `cap` nodes.
 

@@ -367,11 +367,7 @@ def bounded(cap: int, store: RecordStore, record: Record) -> Iterator[str]:
 
 
 def group(
-    store: RecordStore,
-    themes: Members,
-    index: VectorIndex,
-    asker: Asker,
-    own: XmemorySettings,
+    store: RecordStore, themes: Members, index: VectorIndex, asker: Asker, own: XmemorySettings
 ) -> None:
     """Attach what is in no theme, split and merge, and put the themes that changed."""
     fixed, before = {name for name in themes if store.records[name].pinned}, homes(themes)
@@ -419,5 +415,5 @@ def _named(asker: Asker, store: RecordStore, facts: Sequence[str]) -> str:
     """What a model calls facts; one alone names itself, and the newest does where no reply is of use."""
     records = [store.records[name] for name in facts]
     data = asker.ask(THEME, facts=shown_facts(records)) if len(records) > 1 else None
-    newest = max(records, key=lambda one: (one.age, one.order))
+    newest = max(records, key=lambda one: (one.age, number_of(one.id)))
     return (one_liner(data["summary"]) if data else "") or newest.summary

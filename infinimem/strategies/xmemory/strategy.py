@@ -32,31 +32,11 @@ from infinimem.store.records import stem
 from infinimem.store.view import Outcome, View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.pipeline import pack, ranked
-from infinimem.strategies.records.asking import (
-    Asker,
-    Segment,
-    add_facts,
-    bare,
-    narrated,
-    narrative,
-    one_liner,
-    open_turns,
-    segments,
-    shown_facts,
-    shown_turns,
-)
+from infinimem.strategies.records import asking, strategy
+from infinimem.strategies.records.asking import Asker, Segment, add_facts, narrative, one_liner, open_turns
 from infinimem.strategies.records.record import Link, Ref, number_of
 from infinimem.strategies.records.record_store import RecordStore, VectorIndex
-from infinimem.strategies.records.strategy import (
-    EvidenceBuilder,
-    Records,
-    RecordSearch,
-    RecordStrategy,
-    by_kind,
-    edited,
-    faults,
-    settled,
-)
+from infinimem.strategies.records.strategy import EvidenceBuilder, Records, RecordSearch, RecordStrategy
 from infinimem.strategies.xmemory.partition import bounded, group, homes, members
 from infinimem.strategies.xmemory.spec import EPISODE, FACT, SOURCE, SPEC, XmemorySettings, scaled
 from infinimem.terms import query_terms
@@ -142,7 +122,7 @@ class XMemory(RecordStrategy):
         if event == "consolidate":
             after = yield from self._write_ended(view, view, (), end=True)
             if after is not None:
-                yield from settled(after, partial(self._written, None))
+                yield from strategy.settled(after, partial(self._written, None))
 
     def _write_ended(
         self, began: View, view: View, new: Sequence[Located], *, end: bool = False
@@ -154,7 +134,7 @@ class XMemory(RecordStrategy):
         ended = sorted(chain.from_iterable(by_strand), key=lambda block: (block.by, block.turns[0].seq))
         blocks = [*chain.from_iterable(in_order(self._tell, ended, self.own.workers))]
         for block in blocks:
-            after = yield from settled(view, partial(self._written, block))
+            after = yield from strategy.settled(view, partial(self._written, block))
             if after is None:
                 return None
             view = after
@@ -173,14 +153,14 @@ class XMemory(RecordStrategy):
 
         def parts(block: Sequence[Located], by: int) -> list[Block]:
             """Each part ends for the reason that the next begins."""
-            told = [Segment(tuple(block))] if each else segments(asker, block, strict=False)
+            told = [Segment(tuple(block))] if each else asking.segments(asker, block, strict=False)
             ends = zip(told, [*(part.reason for part in told[1:]), ""], strict=True)
             return [Block(part.turns, why, by, asker.rejected()) for part, why in ends]
 
         for turn in strand.turns[strand.seen :]:
             if each and block:
                 talk = [turn] if len(block) == most else [*block, turn]
-                last = segments(asker, talk, strict=False)[-1]
+                last = asking.segments(asker, talk, strict=False)[-1]
                 if last.turns == (turn,):
                     blocks.append(Block(block, last.reason, turn.seq, asker.rejected()))
                     block = ()
@@ -195,7 +175,7 @@ class XMemory(RecordStrategy):
 
     def _tell(self, block: Block) -> list[Block]:
         """Ask for the episode of a block, and then for its facts; of its halves, where it does not fit."""
-        asker, turns = Asker(self.llm), shown_turns(block.turns)
+        asker, turns = Asker(self.llm), asking.shown_turns(block.turns)
         episode, data = asker.ask(TELL, turns=turns, reason=block.reason), None
         if episode and not narrative(episode["content"]):
             asker.failure = "EMPTY" if one_liner(episode["title"]) else ""
@@ -223,7 +203,7 @@ class XMemory(RecordStrategy):
                     return None
                 first, session = turns[0].seq, stem(turns[0].doc_id)
                 name, title = after.own_id(EPISODE.prefix, first), one_liner(told["title"])
-                episode = narrated(after, name, narrative(told["content"]), [*map(Ref, seqs)])
+                episode = asking.narrated(after, name, narrative(told["content"]), [*map(Ref, seqs)])
                 said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
                 when = told["when"] if told["when"] and fits(told["when"], said) else None
                 after.put(replace(episode, summary=title or episode.summary, when=when, session=session))
@@ -234,7 +214,7 @@ class XMemory(RecordStrategy):
             own = scaled(self.own, SCALES.get(view.embedder.name.split()[0], 1.0))
             group(after, view.derived(members), index, asker, own)
             rejected = (*(block.rejected if block else ()), *asker.rejected())
-            return edited("write", store, after, self.faults, rejected)
+            return strategy.edited("write", store, after, self.faults, rejected)
 
     def search(self, view: View, held: Records, query: str, budget: int) -> ThemeSearch:
         return ThemeSearch(view, held, query, budget, self.own, self.llm)
@@ -260,14 +240,15 @@ class XMemory(RecordStrategy):
         sizes = Counter(map(len, view.derived(members).values()))
         return {
             "open": sum(map(len, open_turns(view).values())),
-            **by_kind(store),
+            **strategy.by_kind(store),
             "reassigned": sum(len(store.records[name].moved) for name in store.visible),
             "sizes": {str(size): sizes[size] for size in sorted(sizes)},
         }
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
-        return faults(store, only, *([partial(bounded, self.own.theme_max)] if self.own.split else ()))
+        rules = [partial(bounded, self.own.theme_max)] if self.own.split else []
+        return strategy.faults(store, only, *rules)
 
 
 def strands(
@@ -437,8 +418,8 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
         if reply.data is None:
             first = tuple(Candidate(one.id) for one in episodes[:FALLBACK])
             return Stage("gate", found=first, failure=reply.failure or "")
-        whole = {*map(bare, reply.data["messages"])}
-        names = dict.fromkeys(name for name in map(bare, reply.data["episodes"]) if name in named)
+        whole = {*map(asking.bare, reply.data["messages"])}
+        names = dict.fromkeys(name for name in map(asking.bare, reply.data["episodes"]) if name in named)
         found = tuple(Candidate(named[name].id, via="messages" * (name in whole)) for name in names)
         return Stage("gate", found=found, stop="done" if reply.data["sufficient"] else "")
 
@@ -467,7 +448,7 @@ class ThemeSearch(RecordSearch[XmemorySettings]):
             yield float(len(told | more)), bool(told or more), bool(more)
 
     def _rows(self, found: Iterable[Candidate]) -> list[dict[str, str | None]]:
-        return shown_facts(self.store.records[one.id] for one in found)
+        return asking.shown_facts(self.store.records[one.id] for one in found)
 
 
 def min_max(values: Sequence[float]) -> list[float]:
