@@ -47,7 +47,6 @@ class Tool:
     def added(cls, name: str, value: str, view: Callable[[], View]) -> Tool:
         """The tool that an entry point of a package names (`tools/__init__.py`)."""
         function = load(value)
-        description, parameters = described(function)
 
         def call(**arguments: Any) -> Result:
             try:
@@ -59,7 +58,7 @@ class Tool:
                 raise unusable(value, f"{type(error).__name__}: {error}") from error
             return result
 
-        return cls(name, description, parameters, call, rows)
+        return cls(name, *described(function), call, rows)
 
     def run(self, arguments: Mapping[str, Any]) -> Result:
         """Run it. A wrong argument or id gives {"error": one line}; a mended one is told in "notes"."""

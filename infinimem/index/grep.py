@@ -371,10 +371,9 @@ def _scan(data: mmap.mmap | bytes, pattern: Pattern, chunks: Sequence[tuple[int,
         some = chunks[cut[0] : cut[1]]
         return [place for start, end in some for place in pattern.lines(data, start, end)]
 
-    if many == 1:
-        return work((0, len(chunks)))
     with ThreadPoolExecutor(many) as threads:
-        return [place for places in threads.map(work, pairwise(cuts)) for place in places]
+        apart = threads.map if many > 1 else map
+        return [place for places in apart(work, pairwise(cuts)) for place in places]
 
 
 def _matches(

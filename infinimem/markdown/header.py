@@ -20,7 +20,7 @@ from typing import Any
 from infinimem.markdown.characters import clean_text, sound
 
 MAX_BYTES = 16 * 1024
-MAX_DEPTH = 8
+_MAX_DEPTH = 8
 _CLOSING = {"---": "---", "+++": "+++", "{": "}"}  # what ends a header, by what begins it
 
 Value = str | int | Sequence["Value"] | Mapping[str, "Value"]
@@ -170,7 +170,7 @@ def _load(lines: Sequence[str]) -> dict[str, Any]:
 
     text = "\n".join(line.removesuffix("\r") for line in lines)
     try:
-        return dict(_strings(frontmatter.parse(text, handler=_handlers()[text[0]])[0], MAX_DEPTH))
+        return dict(_strings(frontmatter.parse(text, handler=_handlers()[text[0]])[0], _MAX_DEPTH))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 1
         raise ValueError(f"{error.problem or error.context} (line {line})") from None
