@@ -152,7 +152,15 @@ def spans(expression: Any) -> Search:
     """Return what the package's `search` asks, which takes three times as long to tell of it."""
     import re2
 
-    match, anywhere = expression._regexp.Match, re2._Anchor.UNANCHORED  # of 1.1, as pyproject.toml has it
+    try:
+        match, anywhere = expression._regexp.Match, re2._Anchor.UNANCHORED
+    except AttributeError:  # another version of the package
+
+        def slower(text: Any, start: int, end: int) -> tuple[int, int]:
+            found = expression.search(text, start, end)
+            return (-1, -1) if found is None else found.span()
+
+        return slower
     return lambda text, start, end: match(anywhere, text, start, end)[0]
 
 
