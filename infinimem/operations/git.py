@@ -410,8 +410,8 @@ class Repository:
             return self.said("merge-base", "HEAD", commit)
         except GitUnusable:
             raise GitUnusable(
-                "the other side is a memory of its own, begun apart from this one, and the two are not merged;"
-                " clone that one into another folder"
+                "the other side is a memory of its own, begun apart from this one, and the two are not"
+                " merged; clone that one into another folder"
             ) from None
 
     def versions(self, ours: tuple[str, ...]) -> Iterator[Versions]:
