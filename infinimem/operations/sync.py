@@ -24,6 +24,7 @@ from infinimem.store.library import Library
 from infinimem.store.lines import CONFLICT
 from infinimem.store.merging import merged
 from infinimem.store.plans import Rendered
+from infinimem.store.spec import JOURNAL
 
 ATTRIBUTES = ".gitattributes"
 DRIVER = f"{shlex.quote(sys.executable)} -m infinimem merge-file %O %A %B %P"
@@ -143,7 +144,8 @@ def _settled(library: Library, repository: Repository, done: list[str], faulty: 
 
 
 def _merge_left(files: Files, repository: Repository, as_ours: bool = False) -> None:
-    """Merge files of ours that git stopped at; `as_ours`: where our side stands, for the driver failed."""
+    """Merge files of ours that git stopped at; `as_ours`: where our side stands, for the driver failed, and
+    receipts, in which nobody writes."""
     for path, base, ours, theirs in repository.versions(_owned()):
-        if not as_ours or files.read(path, MAX_OWNED) == ours:
+        if not as_ours or path.startswith(JOURNAL) or files.read(path, MAX_OWNED) == ours:
             files.replace(path, merged(path.removesuffix(".md"), base, ours, theirs))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import reduce
 from itertools import chain
@@ -21,11 +21,12 @@ import re2
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document, heading_title, is_signed
 from infinimem.markdown.header import flow
+from infinimem.markdown.signature import forgotten_in
 from infinimem.model import BUFFERS, ReceiptRow
 from infinimem.spec import folders
 from infinimem.store.plans import LOG_LENGTH, Rendered
-from infinimem.store.receipts import DOUBLED
-from infinimem.store.spec import TOPICS
+from infinimem.store.receipts import DOUBLED, MARK
+from infinimem.store.spec import JOURNAL, TOPICS
 from infinimem.store.view import View
 
 _COPY = re.compile(
@@ -56,12 +57,30 @@ def merged(doc_id: str, base: bytes, ours: bytes, theirs: bytes) -> bytes:
     if doc_id.startswith(folders().records):
         return other  # derived, whole: whichever it is, `rebuild` tells it anew
     before, first, second = (Document.parse(doc_id, data) for data in (base, one, other))
+    if doc_id.startswith(JOURNAL):
+        return Document(doc_id, tuple(_receipt(first.lines, second.lines))).to_bytes()
     lines = (*_header(before, first, second), *_body(before, first, second))
     done = Document(doc_id, lines, first.bom)
     was, mine, yours, now = ({place.seq for place in one.entries} for one in (before, first, second, done))
     if lost := (mine & yours | (mine ^ yours) - was) - now:
         raise LibraryError(f"line {min(lost)} of {doc_id} would be lost by merging; merge it by hand")
     return done.to_bytes()
+
+
+def _receipt(one: Sequence[str], other: Sequence[str]) -> Iterator[str]:
+    """Give the lines of a receipt without what a `forget` took out of it on either side."""
+
+    def is_forgotten(line: str) -> bool:
+        return forgotten_in(line) is not None or line.endswith(MARK) or "| ?" in line or line[1:2] == "@"
+
+    for _, i1, i2, j1, j2 in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        mine, yours = one[i1:i2], other[j1:j2]
+        if len(mine) == len(yours):
+            yield from (
+                there if is_forgotten(there) else here for here, there in zip(mine, yours, strict=True)
+            )
+        else:
+            yield from min(mine, yours, key=len)
 
 
 def _header(base: Document, one: Document, other: Document) -> Sequence[str]:
