@@ -249,7 +249,7 @@ def _hashed(root: Path, _: Path | None) -> str:
 def owner(files: Files) -> str:
     """Return whose the machine state is: a place, and a folder that may be moved."""
     folder = files.lstat(FOLDER)
-    return f"{_place(files.root, user_folder('data'))}:{folder.st_ino if folder else 0}"
+    return f"{_place(files)}:{folder.st_ino if folder else 0}"
 
 
 def is_here(files: Files, whose: str) -> bool:
