@@ -46,9 +46,10 @@ def peer(folder: str, url: str) -> None:
 
 def serve() -> str:
     """Serve static vectors, and return the address."""
-    from infinimem.embedders.local import static
+    from infinimem.embedders.local import connect
+    from infinimem.settings import EmbedderSettings
 
-    model = static()
+    model = connect("static", EmbedderSettings())
 
     class Server(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

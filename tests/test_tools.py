@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from in_memory import LISBON, view_of
 from infinimem.tools import Toolbox
-from infinimem.tools.tool import fenced, shown
+from infinimem.tools.tool import shown
+
+from infinimem.markdown.characters import fenced
 
 VIEW = view_of(LISBON)
 TOOLS = Toolbox(lambda: VIEW)
@@ -28,8 +30,7 @@ def test_five_tools_by_iteration_attribute_and_name() -> None:
 
 def test_schemas_say_what_the_functions_take() -> None:
     for tool in TOOLS:
-        assert tool.openai()["function"]["parameters"] == tool.parameters
-        assert tool.anthropic()["input_schema"] == tool.parameters
+        assert tool.listed("input_schema")["input_schema"] == tool.parameters
         assert set(tool.parameters["required"]) <= set(tool.parameters["properties"])
         assert all("description" in rule for rule in tool.parameters["properties"].values())
         assert list(inspect.signature(getattr(TOOLS, tool.name)).parameters) == [
@@ -94,7 +95,7 @@ def test_what_can_be_mended_is_mended_and_told() -> None:
 
 @given(st.text(alphabet="`~\n a", max_size=60))
 def test_no_stored_text_ends_the_fence(text: str) -> None:
-    opening, *inside, closing = fenced(text.split("\n")).split("\n")
+    opening, *inside, closing = fenced(text).split("\n")
     fence = opening.removesuffix("memory")
     assert closing == fence
     assert set(fence) == {"`"}

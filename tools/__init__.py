@@ -5,7 +5,7 @@ takes a `View` and arguments, and returns what one of the five may return, or {"
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, wraps
 from inspect import signature
@@ -13,22 +13,10 @@ from types import MethodType
 from typing import Annotated, Any, Concatenate, Literal, ParamSpec
 
 from infinimem.log import log
-from infinimem.spec import load, plugins, unusable
+from infinimem.spec import plugins
 from infinimem.store.view import View, only
 
-from .tool import (
-    LINE_LENGTH,
-    RESULT_LENGTH,
-    Result,
-    Rule,
-    Tool,
-    described,
-    header_end,
-    rows,
-    scope_of,
-    shown,
-    span,
-)
+from .tool import LINE_LENGTH, RESULT_LENGTH, Result, Rule, Tool, header_end, rows, scope_of, shown, span
 
 NAMES = ("grep", "grep_doc", "search", "list_docs", "read_lines")
 MOST = 100  # lines that are read at a time
@@ -231,7 +219,7 @@ class Toolbox:
         for name, value in sorted(plugins("tools").items()):
             try:
                 if name not in NAMES:
-                    added[name] = _tool(name, value, self._view)
+                    added[name] = Tool.added(name, value, self._view)
             except Exception as error:  # whatever the code of others may raise
                 log.warning("the tool %s is left out: %s", name, error)
         return added
@@ -270,36 +258,8 @@ class Toolbox:
 
     def openai(self) -> list[Result]:
         """The tools as OpenAI's chat API lists them."""
-        return [tool.openai() for tool in self]
+        return [{"type": "function", "function": tool.listed("parameters")} for tool in self]
 
     def anthropic(self) -> list[Result]:
         """The tools as Anthropic's messages API lists them."""
-        return [tool.anthropic() for tool in self]
-
-
-def _tool(name: str, value: str, view: Callable[[], View]) -> Tool:
-    function = load(value)
-    description, parameters = described(function)
-
-    def call(**arguments: Any) -> Result:
-        try:
-            result: Result = function(view(), **arguments)
-            if "rows" in result:
-                return {**result, **_fitting(result["rows"])}
-            list(() if "error" in result else rows(result))
-        except (Exception, SystemExit) as error:  # as above
-            raise unusable(value, f"{type(error).__name__}: {error}") from error
-        return result
-
-    return Tool(name, description, parameters, call, rows)
-
-
-def _fitting(lines: Iterable[str]) -> Result:
-    """As many rows as fit a result, and a note where they are not all."""
-    kept, room = list[str](), RESULT_LENGTH
-    for row in map(shown, lines):
-        room -= len(row) + 1
-        if room < 0:
-            return {"rows": kept, "notes": ["the rows that follow would be too much at once"]}
-        kept.append(row)
-    return {"rows": kept}
+        return [tool.listed("input_schema") for tool in self]

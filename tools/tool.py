@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import Signature, getdoc, signature
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
-from infinimem.errors import InfinimemError, meant
-from infinimem.markdown.characters import clean_text, visible
+from infinimem.errors import InfinimemError, UsageError, meant
+from infinimem.markdown.characters import clean_text, fenced, visible
 from infinimem.markdown.characters import name as name_of
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, text_start, unsign
+from infinimem.spec import load, unusable
 from infinimem.store.view import Scope, View
 from infinimem.terms import Analyzer
 
@@ -42,21 +43,39 @@ class Tool:
         """The tool that a function is: its name, its docstring, the schema of its signature."""
         return cls(function.__name__, *described(getattr(function, "__func__", function)), function, rows)
 
+    @classmethod
+    def added(cls, name: str, value: str, view: Callable[[], View]) -> Tool:
+        """The tool that an entry point of a package names (`tools/__init__.py`)."""
+        function = load(value)
+
+        def call(**arguments: Any) -> Result:
+            try:
+                result: Result = function(view(), **arguments)
+                if "rows" in result:
+                    return {**result, **_fitting(result["rows"])}
+                list(() if "error" in result else rows(result))
+            except (Exception, SystemExit) as error:  # whatever the code of others may raise
+                raise unusable(value, f"{type(error).__name__}: {error}") from error
+            return result
+
+        return cls(name, *described(function), call, rows)
+
     def run(self, arguments: Mapping[str, Any]) -> Result:
         """Run it. A wrong argument or id gives {"error": one line}; a mended one is told in "notes"."""
         try:
             checked, notes = check(self.parameters, arguments)
             result = self.function(**checked)
-        except (ArgumentError, InfinimemError) as error:
+        except InfinimemError as error:
             return {"error": str(error)}
         return {**result, "notes": [*notes, *result.get("notes", ())]} if notes else result
 
     def told(self, result: Result) -> str:
         """A result for a model to read: labelled as recorded data, in a fence that it cannot break."""
         if "error" in result:
-            return f"{self.name}: error\n{fenced([result['error']])}"
+            return f"{self.name}: error\n{fenced(result['error'], 'memory')}"
         notes = "".join(f"\n({note})" for note in result.get("notes", ()))
-        return f"{self.name}: {LABEL}\n{fenced(self.rows(result))}{notes}"
+        body = "\n".join(self.rows(result))
+        return f"{self.name}: {LABEL}\n{fenced(body, 'memory')}{notes}"
 
     def telling(self, function: Callable[..., Result]) -> Callable[..., str]:
         """A function with the same name, docstring and arguments that returns the result as text."""
@@ -71,18 +90,12 @@ class Tool:
         call.__annotations__, call.__doc__ = hints, getdoc(function)
         return call
 
-    def openai(self) -> Result:
-        """As OpenAI's chat API lists tools."""
-        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
-        return {"type": "function", "function": function}
-
-    def anthropic(self) -> Result:
-        """As Anthropic's messages API lists tools."""
-        return {"name": self.name, "description": self.description, "input_schema": dict(self.parameters)}
+    def listed(self, parameters: str) -> Result:
+        """What APIs are told of it, with the schema of its arguments under the name that they give that."""
+        return {"name": self.name, "description": self.description, parameters: dict(self.parameters)}
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """What a schema says of an argument beside its type; `longest`: characters of a text."""
 
     minimum: int | None = None
@@ -121,8 +134,8 @@ def _rule(kind: Any) -> dict[str, Any]:
     choices = {"enum": [*get_args(kind)]} if get_origin(kind) is Literal else {}
     known: dict[str, Any] = {"type": _TYPES[str if choices else kind], **choices}
     for rule in rules:
-        words = {"minimum": rule.minimum, "maximum": rule.maximum, "maxLength": rule.longest}
-        known |= {word: value for word, value in words.items() if value is not None}
+        words = zip(("minimum", "maximum", "maxLength"), rule, strict=True)
+        known |= {word: value for word, value in words if value is not None}
     return known
 
 
@@ -164,11 +177,15 @@ def closest(text: str, piece: str, terms: frozenset[str], words: Analyzer) -> in
     return parts[worth.index(max(worth))].start()
 
 
-def fenced(lines: Iterable[str]) -> str:
-    """The lines in a fence longer than any run of backticks among them."""
-    body = "\n".join(lines)
-    fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", body))])
-    return f"{fence}memory\n{body}\n{fence}"
+def _fitting(lines: Iterable[str]) -> Result:
+    """As many rows as fit a result, and a note where they are not all."""
+    kept, room = list[str](), RESULT_LENGTH
+    for row in map(shown, lines):
+        room -= len(row) + 1
+        if room < 0:
+            return {"rows": kept, "notes": ["the rows that follow would be too much at once"]}
+        kept.append(row)
+    return {"rows": kept}
 
 
 def scope_of(name: str) -> Scope:
@@ -181,12 +198,8 @@ def header_end(view: View, document: Document) -> int:
     return 0 if view.is_note(document.id) else document.header_end
 
 
-class ArgumentError(ValueError):
-    """The call cannot be made; the message is one line for whoever made it."""
-
-
 def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments to call with, and what was changed about them; ArgumentError if one cannot be
+    """Return the arguments to call with, and what was changed about them; UsageError if one cannot be
     mended. None counts as not given, as does "" where it is not required."""
     properties: Mapping[str, Mapping[str, Any]] = schema["properties"]
     checked: dict[str, Any] = {}
@@ -198,7 +211,7 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict
     for name, rule in properties.items():
         value = arguments.get(name)
         if value is None and name in schema["required"]:
-            raise ArgumentError(f"{name!r} is missing: {rule['description']}")
+            raise UsageError(f"{name!r} is missing: {rule['description']}")
         is_given = value is not None and (value != "" or name in schema["required"])
         checked[name] = _mended(name, value, rule, notes) if is_given else rule.get("default")
     return checked, notes
@@ -209,14 +222,14 @@ def _mended(name: str, value: Any, rule: Mapping[str, Any], notes: list[str]) ->
     if kind == "boolean":
         truth = {"true": True, "false": False, "1": True, "0": False}.get(str(value).lower())
         if truth is None:
-            raise ArgumentError(f"{given}; true or false is wanted")
+            raise UsageError(f"{given}; true or false is wanted")
         return truth
     if kind == "integer":
         is_whole = value.is_integer() if isinstance(value, float) else not isinstance(value, bool)
         try:
             number = int(value if is_whole else "")
         except (TypeError, ValueError):
-            raise ArgumentError(f"{given}; a whole number is wanted") from None
+            raise UsageError(f"{given}; a whole number is wanted") from None
         clamped = max(min(number, rule.get("maximum", number)), rule.get("minimum", number))
         if clamped != number:
             notes.append(f"{name} = {str(number)[:20]} is out of range, {clamped} was used")
@@ -224,20 +237,19 @@ def _mended(name: str, value: Any, rule: Mapping[str, Any], notes: list[str]) ->
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
-        raise ArgumentError(f"{name!r} is a {type(value).__name__}; a string is wanted")
+        raise UsageError(f"{name!r} is a {type(value).__name__}; a string is wanted")
     if not value.strip() or len(value) > rule.get("maxLength", len(value)):
         wrong = "too long" if value.strip() else "empty"
-        raise ArgumentError(f"{name!r} is {wrong}: {rule['description']}")
+        raise UsageError(f"{name!r} is {wrong}: {rule['description']}")
     if "enum" in rule and value not in rule["enum"]:
-        raise ArgumentError(f"{given}; choose one of {', '.join(rule['enum'])}")
+        raise UsageError(f"{given}; choose one of {', '.join(rule['enum'])}")
     return value
 
 
 _NOTED = ("when", "refers")
 
 
-@dataclass(frozen=True)
-class _Passage:
+class _Passage(NamedTuple):
     """Lines of a document that a result shows, each with the mark behind its number."""
 
     doc_id: str

@@ -99,7 +99,8 @@ def sync(options: Options, remote: str | None, dry_run: bool) -> None:
     out.result(data, lambda: out.table((), rows))
     would = "would come" if dry_run else "came"
     told = f"{counted(len(done.came), 'line')} {would}, {len(done.went)} {'would go' if dry_run else 'went'}"
-    out.say(told if done.where else "in no git repository; what other programs left is merged")
+    if not done.unsettled:
+        out.say(told if done.where else "in no git repository; what other programs left is merged")
     for receipt in done.receipts:
         out.say(f"mended; infinimem undo {receipt.removeprefix('journal/')} takes it back")
     if done.unsettled:

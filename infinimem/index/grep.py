@@ -65,16 +65,14 @@ Search = Callable[[Any, int, int], tuple[int, int]]
 """From a text and two offsets in it, where a match begins and ends; -1 where there is none."""
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """A line in which the pattern occurs; lines count from 1."""
 
     document: Document
     line: int
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """How many lines match, and the first of them by document and line."""
 
     total: int
@@ -187,9 +185,8 @@ def compile_pattern(pattern: str, ignore_case: bool = True, literal: bool = Fals
             re2.compile(pattern, options)
         except re2.error as error:
             literal = True
-            reason = error.args[0] if error.args else error
-            reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
-            if "too large" in str(reason):
+            reason = error.args[0].decode("utf-8", "replace")
+            if "too large" in reason:
                 raise UsageError(TOO_LARGE) from None
             notes = [f"not a pattern that RE2 knows ({reason}); it was searched for literally"]
     options.literal = literal
@@ -258,7 +255,7 @@ class Text:
         self._lock = threading.Lock()
         self._state: tuple[str, int] = ("", -1)
         self._data: mmap.mmap | bytes = b""
-        self._places: dict[str, tuple[int, int, Stamp]] = {}
+        self._places: dict[tuple[str, Stamp], tuple[int, int]] = {}
         self._stamps: Mapping[str, Stamp] = {}
         self._chosen: dict[Scope, Lying] = {}
         """Of the snapshot with these stamps, by scope."""
@@ -276,23 +273,17 @@ class Text:
                     log.warning("the text of the library cannot be kept (%s)", error)
                     self._places, self._data = {}, b""
             if scope not in self._chosen:
-                places = [(*self._places.get(name, _NONE), name) for name in view.ids(scope)]
-                runs = [
-                    (start, start + size, name)
-                    for start, size, stamp, name in places
-                    if stamps[name] == stamp
-                ]
-                there = {name for _, _, name in runs}
-                missing = [name for name in view.ids(scope) if name not in there]
-                self._chosen[scope] = Lying(self._data, sorted(runs), missing)
+                places = {name: self._places.get((name, stamps[name])) for name in view.ids(scope)}
+                runs = sorted((*place, name) for name, place in places.items() if place)
+                missing = [name for name, place in places.items() if not place]
+                self._chosen[scope] = Lying(self._data, runs, missing)
             return self._chosen[scope]
 
     def _refresh(self, view: View) -> None:
-        stamps = view.stored.stamps if view.stored else {}
         with suppress(sqlite3.OperationalError):
             self._read()
-        missing = [name for name, stamp in stamps.items() if self._places.get(name, _NONE)[2] != stamp]
-        if len(missing) > FEW or sum(stamps[name].size for name in missing) > MUCH:
+        missing = [stamp for name, stamp in self._stamps.items() if (name, stamp) not in self._places]
+        if len(missing) > FEW or sum(stamp.size for stamp in missing) > MUCH:
             with self.index.writing() as db:
                 for statement in _SCHEMA.split(";\n"):
                     db.execute(statement)
@@ -305,8 +296,8 @@ class Text:
             file, size, state = db.execute("select file, size, state from text").fetchone() or ("", 0, 0)
             if (file, state) == self._state:
                 return
-            query = "select name, start, length, mtime, size, inode from place join document on id = doc"
-            places = {row[0]: (row[1], row[2], Stamp(*row[3:])) for row in db.execute(query)}
+            query = "select name, mtime, size, inode, start, length from place join document on id = doc"
+            places = {(row[0], Stamp(*row[1:4])): (row[4], sum(row[4:])) for row in db.execute(query)}
         finally:
             self.index.release(db)
         self._data, self._places = b"", {}
@@ -350,9 +341,6 @@ class Text:
         db.execute("insert into text values(?, ?, ?)", (file, size, state + 1))
 
 
-_NONE = (0, 0, None)
-
-
 def _text(view: View, known: Text | None, _: Collection[str] | None) -> Text:
     return known if known and known.index is view.index else Text(view.index)
 
@@ -391,10 +379,9 @@ def _scan(data: mmap.mmap | bytes, pattern: Pattern, chunks: Sequence[tuple[int,
         some = chunks[cut[0] : cut[1]]
         return [place for start, end in some for place in pattern.lines(data, start, end)]
 
-    if many == 1:
-        return work((0, len(chunks)))
     with ThreadPoolExecutor(many) as threads:
-        return [place for places in threads.map(work, pairwise(cuts)) for place in places]
+        apart = threads.map if many > 1 else map
+        return [place for places in apart(work, pairwise(cuts)) for place in places]
 
 
 def _matches(

@@ -363,6 +363,22 @@ class Pieces:
             label=entry.fields.get("label"),
         )
 
+    def shown(self, name: str, row: Row) -> Retrieved | None:
+        """Return what a row stands for; None where a note was saved meanwhile and is shorter now."""
+        document = self._view.document(name)
+        if row.end > len(document.lines):
+            return None
+        if not document.entries:
+            item = self.lines(document, row.start, row.end, document.path_at(row.start))
+        elif row.line <= PASSAGE:
+            item = passage(document, row.start, row.end)
+        else:
+            located = document.entries_in(row.start, row.start)
+            if not located or located[0].seq != row.seq:
+                return None
+            item = self.entry(located[0])
+        return part(document, item, row.piece) if row.piece else item
+
     def _record(self, name: str) -> Document | None:
         names = (f"{folder}{name}" for folder in folders().records)
         return next((self._view.document(doc_id) for doc_id in names if doc_id in self._view), None)

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from infinimem.settings import SearchSettings
 from infinimem.terms import MONTHS, STOP_WORDS, fold, tokens
@@ -33,7 +33,8 @@ def factors(question: str, rows: Sequence[Row], settings: SearchSettings) -> lis
     """Return what the score of each candidate is multiplied by, 1 - GAIN or more."""
     dates, rest = read_dates(question)
     asked = asked_of(rest, {row.speaker for row in rows if row.speaker}) if settings.people else Asked()
-    near = nearness(dates, {row.day for row in rows}) if settings.dates and dates else {}
+    days = {row.day for row in rows} if settings.dates and dates else ()
+    near = {day: max(_near(day, named) for named in dates) for day in days}
     found = []
     for row in rows:
         factor = 1.0
@@ -70,8 +71,7 @@ _DATES = (
 """The most precise first; a month or a year alone only behind a word that says that it is one."""
 
 
-@dataclass(frozen=True)
-class NamedDate:
+class NamedDate(NamedTuple):
     """A day, a month or a year; 0 for what is left out ("8 May" has no year)."""
 
     year: int
@@ -112,15 +112,11 @@ def _take(match: re.Match[str], found: dict[NamedDate, None]) -> str:
     return " , "
 
 
-def nearness(dates: Collection[NamedDate], days: Collection[int]) -> dict[int, float]:
-    """Return 1 for a day in a named period, less for each day beside it, 0 from `REACH` on; as yyyymmdd.
+def _near(day: int, named: NamedDate) -> float:
+    """Return 1 for a day, as yyyymmdd, in a named period, less for each day beside it, 0 from `REACH` on.
 
     A day has zeros for what it leaves out, and is 0 for none; a date without a year is one of any year.
     """
-    return {day: max((_near(day, named) for named in dates), default=0.0) for day in days}
-
-
-def _near(day: int, named: NamedDate) -> float:
     time, year = NamedDate(day // 10000, day // 100 % 100, day % 100), day // 10000
     span = time.period(year) if year else None
     near = 0.0
@@ -139,8 +135,7 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """Whose words a question asks for.
 
     `speakers` are the names of the one person (several where people share the name that was used); `oneself`
@@ -220,9 +215,7 @@ def _bare(word: str) -> str:
 @cache
 def kin() -> Mapping[str, frozenset[str]]:
     """Each term of everyday questions with those that answers use in its place, or that belong with it."""
-    from importlib import resources  # few searches come here, and it is slow to import
-
-    rows = (resources.files("infinimem.index") / "kin.txt").read_text(encoding="utf-8").split("\n")
+    rows = Path(__file__).with_name("kin.txt").read_text(encoding="utf-8").split("\n")
     groups = [frozenset(term for word in row.split() for term in tokens(word)) for row in rows if row]
     return {
         term: frozenset().union(*(g for g in groups if term in g)) - {term}
@@ -234,9 +227,7 @@ def kin() -> Mapping[str, frozenset[str]]:
 @cache
 def pointing() -> frozenset[str]:
     """Words that stand for what was said before."""
-    from importlib import resources
-
-    return frozenset((resources.files("infinimem.index") / "pointing.txt").read_text().split())
+    return frozenset(Path(__file__).with_name("pointing.txt").read_text(encoding="utf-8").split())
 
 
 def related(terms: Iterable[str]) -> list[str]:

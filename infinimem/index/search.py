@@ -20,22 +20,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from infinimem.errors import ModelUnavailable
-from infinimem.index.pieces import (
-    BLOCK,
-    GROUPS,
-    PASSAGE,
-    WHOLE,
-    Pieces,
-    Row,
-    cut,
-    name_key,
-    part,
-    passage,
-    plain,
-)
+from infinimem.index.pieces import BLOCK, GROUPS, PASSAGE, WHOLE, Pieces, Row, cut, name_key, plain
 from infinimem.index.questions import factors, pointing, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
-from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, compared, rarity
+from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, Lookup, compared, rarity
 from infinimem.log import log
 from infinimem.markdown.characters import text_key
 from infinimem.markdown.sections import Partition, partitions
@@ -94,20 +82,21 @@ class Searcher:
 
     def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
         """Return the entries that answer a query best, in the default scope evidence too that none cites."""
-        items = ((self._shown(hit), hit.score) for hit in self._hits("entries", query, limit, scope))
+        hits = self._hits("entries", query, limit, scope)
+        items = ((self._pieces.shown(hit.name, hit.row), hit.score) for hit in hits)
         return [replace(item, score=score) for item, score in items if item]
 
     def blocks(self, query: str, limit: int = 10, scope: Scope = "default") -> list[Retrieved]:
         """Return the heading blocks that answer a query best, and in the default scope the turns that stand
         for themselves (`View.unfiled`); ties by document and line."""
         found: dict[tuple[str, int], list[tuple[Ranked, Partition | None]]] = {}
-        blocks = self._view.derived(_blocks)
+        blocks, document = self._view.derived(_blocks), self._view.document
         for hit in self._hits("blocks", query, max(KEPT // 2, 5 * limit), scope) if limit > 0 else ():
             name, row, block = hit.name, hit.row, None
             is_turn = scope == "default" and name.startswith(EVIDENCE)
             if row.line >= PASSAGE and not is_turn:
                 if name not in blocks:
-                    blocks[name] = partitions(self._view.document(name))
+                    blocks[name] = partitions(document(name))
                 block = next(
                     (one for one in blocks[name] if one.start_line <= row.start <= one.end_line), None
                 )
@@ -119,7 +108,7 @@ class Searcher:
             scored.append((-round(score, DIGITS), name, start, *lines[0]))
         items = list[Retrieved]()
         for score, name, _, hit, block in sorted(scored, key=lambda one: one[:3]):
-            item = self._pieces.block(self._view.document(name), block) if block else self._shown(hit)
+            item = self._pieces.block(document(name), block) if block else self._pieces.shown(name, hit.row)
             if item and scope == "default" and name.startswith(EVIDENCE):
                 item = replace(self.lines_at(name, item.start_line, item.end_line), text=item.text)
             if item:
@@ -148,7 +137,7 @@ class Searcher:
             alike = zip(ordered, compared([known[name] for name in ordered], terms), strict=True)
             scores = {name: score for name, score in alike if score}
         else:
-            with self._tables.reading(self._view) as reading:
+            with self._view.derived(_tables).reading(self._view) as reading:
                 weights = {term: _rarity(reading, DOCUMENTS, term) for term in terms}
                 found = _wholes(reading, weights, GATHERED)
                 query = "select id, name from document where id in (select value from json_each(?))"
@@ -160,7 +149,7 @@ class Searcher:
 
     def frequencies(self, terms: Iterable[str]) -> tuple[dict[str, int], int]:
         """Return how many entries hold each term, and how many there are."""
-        with self._tables.reading(self._view) as reading:
+        with self._view.derived(_tables).reading(self._view) as reading:
             return {term: reading.frequency(ENTRIES, term) for term in terms}, reading.count(ENTRIES)
 
     # ── what stands somewhere ───────────────────────────────────────────────────────────────────
@@ -195,35 +184,13 @@ class Searcher:
         scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
         return sorted(scored, key=lambda item: -item.score)
 
-    # ── hits as they are shown ──────────────────────────────────────────────────────────────────
-
-    def _shown(self, hit: Ranked) -> Retrieved | None:
-        """Return what stands there; None where a note was saved meanwhile and is shorter now."""
-        row, document = hit.row, self._view.document(hit.name)
-        if row.end > len(document.lines):
-            return None
-        if not document.entries:
-            item = self._pieces.lines(document, row.start, row.end, document.path_at(row.start))
-        elif row.line <= PASSAGE:
-            item = passage(document, row.start, row.end)
-        else:
-            located = document.entries_in(row.start, row.start)
-            if not located or located[0].seq != row.seq:
-                return None
-            item = self._pieces.entry(located[0])
-        return part(document, item, row.piece) if row.piece else item
-
     # ── the ranking ─────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def _tables(self) -> Tables:
-        return self._view.derived(_tables)
 
     def _hits(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Ranked]:
         terms = self._words.query_terms(query)
         if limit <= 0:
             return []
-        with self._tables.reading(self._view) as reading:
+        with self._view.derived(_tables).reading(self._view) as reading:
             hits = self._best(reading, kind, query, terms, scope, limit)
             if not hits and self._view.settings.search.language == "english":
                 hits = self._best(reading, kind, query, related(terms), scope, limit)
@@ -236,14 +203,15 @@ class Searcher:
         turns = self._view.unfiled if scope == "default" else frozenset[int]()
         asked = [*terms, *(self._words.joined(query) if terms else ())]
         weights = {term: _rarity(reading, ENTRIES, term) for term in asked}
-        pairs = self._pairs(reading, query) if terms else {}
         meaning = self._meaning(reading, query, parts, turns)
         names = self._names(reading, kind, query, weights, sum(weights[term] for term in terms), parts)
         near = {*names, *(meaning.nearest if meaning else ())}
-        words = reading.scores(ENTRIES, WEIGHTS, weights, max(KEPT, 2 * limit), parts, turns, pairs, ids=near)
+        lookup = Lookup(WEIGHTS, weights, self._pairs(reading, query) if terms else {})
+        words = reading.scores(ENTRIES, lookup, max(KEPT, 2 * limit), parts, turns, near)
         wholes = _wholes(reading, weights, WHOLES)
         found = _joined(reading, self._view, words)
-        if found and not (meaning or reading.scores(ENTRIES, {OWN: 1.0}, weights, 1, parts, turns, pairs)):
+        alone = lookup._replace(fields={OWN: 1.0})
+        if found and not (meaning or reading.scores(ENTRIES, alone, 1, parts, turns)):
             found = [one for one in found if one[1].id in names or self._is_about(*one, asked)]
         rows = [row for _, row in found]
         said = [
@@ -253,12 +221,8 @@ class Searcher:
         ]
         most = MEANING_WEIGHT * (max(said, default=0.0) or 1.0)
         shares = meaning.shares(rows, most) if meaning else [0.0] * len(rows)
-        hits = [
-            Ranked(name, row, round((score + share) * prior, DIGITS))
-            for (name, row), score, share, prior in zip(
-                found, said, shares, factors(query, rows, settings), strict=True
-            )
-        ]
+        parted = zip(found, said, shares, factors(query, rows, settings), strict=True)
+        hits = [Ranked(*at, round((score + share) * prior, DIGITS)) for at, score, share, prior in parted]
 
         def order(hit: Ranked) -> tuple[Any, ...]:
             row, newest = hit.row, settings.newest
@@ -271,7 +235,7 @@ class Searcher:
 
     def _is_about(self, name: str, row: Row, asked: Sequence[str]) -> bool:
         """Whether it points to what is beside it ("I gave it away"), or its headings or turns have a word."""
-        item = self._shown(Ranked(name, row, 0.0)) if row.seq else None
+        item = self._pieces.shown(name, row) if row.seq else None
         if item is None or not pointing().isdisjoint(re.findall(r"[\w']+", item.text.casefold())):
             return True
         texts = [*item.headings, *(turn.text for turn in self._pieces.turns(item.origin))]
@@ -302,7 +266,7 @@ class Searcher:
         called = "select r.id from called c join row r on r.doc = c.doc where c.key = ? and r.line = ?"
         key = name_key(self._words, query)
         exactly = {row[0] for row in reading.db.execute(called, (key, WHOLE))}
-        found = reading.scores(DOCUMENTS, {AROUND: 1.0}, weights, NAMED, parts, ids=exactly)
+        found = reading.scores(DOCUMENTS, Lookup({AROUND: 1.0}, weights), NAMED, parts, ids=exactly)
         found = {number: score for number, score in found.items() if score > full / 2 or number in exactly}
         named: dict[int, float] = {}
         first = (  # SQLite gives the columns of the row with the least
@@ -325,7 +289,7 @@ class Searcher:
         from infinimem.index.vectors import Meaning  # numpy
 
         try:
-            return Meaning(view, self._tables, reading, query, parts, turns)
+            return Meaning(view, view.derived(_tables), reading, query, parts, turns)
         except ModelUnavailable as error:
             log.warning("ranked by words alone: %s", error)
             return None
@@ -358,7 +322,8 @@ def _rarity(reading: Reading, table: str, term: str) -> float:
 
 
 def _wholes(reading: Reading, weights: Mapping[str, float], most: int) -> dict[int, float]:
-    return reading.scores(DOCUMENTS, {OWN: WHOLE_WEIGHT}, weights, most, PARTS_OF["all"], by="doc")
+    lookup = Lookup({OWN: WHOLE_WEIGHT}, weights)
+    return reading.scores(DOCUMENTS, lookup, most, PARTS_OF["all"], by="doc")
 
 
 def _joined(reading: Reading, view: View, ids: Collection[int]) -> list[tuple[str, Row]]:

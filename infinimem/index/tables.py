@@ -11,7 +11,6 @@ In: an index that took in what changed. Out: `Reading`, what one search asks. Wh
 from __future__ import annotations
 
 import json
-import mmap
 import secrets
 import shutil
 import sqlite3
@@ -26,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from infinimem.errors import LibraryError
 from infinimem.index.pieces import GROUPS, NEIGHBOURS, Pieces, Row, name_key
-from infinimem.index.words import AROUND, OWN, PADDING, Bag, Words, fields_of, table_of
+from infinimem.index.words import AROUND, OWN, PADDING, Bag, Lookup, Words, fields_of, table_of
 from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.store.files import MAX_FILE, Files
@@ -105,15 +104,13 @@ class Reading:
         self.db, self._words, self._mark, self.folder = db, words, known.mark, known.folder
         sizes = json.loads(known.sizes)
         self.bags = {name: [bag for bag in tail if table_of(bag.row) == name] for name in PADDING}
-        self._counts = {name: sizes[name][0] + len(bags) for name, bags in self.bags.items()}
-        self._means = {
-            name: {
-                field: (sizes[name][at] + sum(bag.lengths[field] for bag in bags))
-                / max(self._counts[name], 1)
-                for at, field in enumerate((OWN, AROUND), 1)
+        self._means = dict[str, dict[str, float]]()
+        for name, bags in self.bags.items():
+            rows, *terms = sizes[name]
+            fields, count = zip((OWN, AROUND), terms, strict=True), max(rows + len(bags), 1)
+            self._means[name] = {
+                field: (some + sum(bag.lengths[field] for bag in bags)) / count for field, some in fields
             }
-            for name, bags in self.bags.items()
-        }
 
     def count(self, table: str) -> int:
         """Return how many rows a table has; of tantivy's those that are gone too, for a while."""
@@ -127,26 +124,23 @@ class Reading:
     def scores(
         self,
         table: str,
-        fields: Mapping[str, float],
-        weights: Mapping[str, float],
+        lookup: Lookup,
         limit: int,
         parts: Collection[int],
         turns: Collection[int] = (),
-        pairs: Mapping[tuple[str, str], float] = {},  # read alone
         ids: Collection[int] = (),
         by: Literal["id", "doc"] = "id",
     ) -> dict[int, float]:
         """Return the best rows that hold a term with their scores, by id or document, and how `ids` score.
 
         Args:
-            fields, weights, pairs: as `Words.terms`.
             limit: of tantivy's rows, about.
             parts, turns: numbers of groups that are searched, and seqs of turns that are searched too.
             ids: of rows that are asked for whatever they score; 0 where they hold none of the terms.
         """
         found = dict.fromkeys(ids, 0.0)
         words = self._words[table] if self._words else None
-        if words and (query := words.terms(fields, weights, pairs)):
+        if words and (query := words.query(lookup)):
             asked = limit if len(parts) == len(GROUPS) else 2 * limit
             while True:
                 hits = words.find(query, asked)
@@ -169,7 +163,7 @@ class Reading:
         for bag in self.bags[table]:
             row = bag.row
             if row.part in parts or (row.part == SAID_PART and row.seq in turns):
-                score, number = bag.score(fields, weights, pairs, means), row.id if by == "id" else row.doc
+                score, number = bag.score(lookup, means), row.id if by == "id" else row.doc
                 if score or number in found:
                     found[number] = score
         return found
@@ -271,8 +265,8 @@ class Tables:
         """Raise an OSError or ValueError unless tantivy's files are there and, looked at once, as written."""
         folder = self.index.folder / name if self.index.folder else Path()
         for path, size, crc in db.execute("select name, size, crc from file"):
-            checked = self._checked.get(path) == crc
-            if (folder / path).stat().st_size != size or (not checked and _checksum(folder / path) != crc):
+            file, is_known = folder / path, self._checked.get(path) == crc
+            if file.stat().st_size != size or not (is_known or zlib.crc32(file.read_bytes()) == crc):
                 raise ValueError(f"{path} is garbled")
             self._checked[path] = crc
 
@@ -322,7 +316,7 @@ class Tables:
                 some = [row for row in fresh if table_of(row) == table]
                 words.change(mark, dead, some)
                 for row in some:
-                    for at, (_, terms, extra) in enumerate(fields_of(row), 1):
+                    for at, (terms, extra) in enumerate(fields_of(row).values(), 1):
                         counts[table][at] += extra + (terms.count(" ") + 1 if terms else 0)
                 counts[table][0] += len(some)
             if path:
@@ -346,21 +340,14 @@ class Tables:
         for path in folder.glob("*/*"):
             name = str(path.relative_to(folder))
             if path.suffix != ".lock":
-                crc = known[name] if name in known and path.suffix != ".json" else _checksum(path)
+                is_known = name in known and path.suffix != ".json"
+                crc = known[name] if is_known else zlib.crc32(path.read_bytes())
                 db.execute("insert into file values(?, ?, ?)", (name, path.stat().st_size, crc))
                 self._checked[name] = crc
 
 
 def _tail(db: sqlite3.Connection, mark: int) -> list[Row]:
     return [Row._make(row) for row in db.execute("select * from row where id > ?", (mark,))]
-
-
-def _checksum(path: Path) -> int:
-    with path.open("rb") as file:
-        if not path.stat().st_size:
-            return 0
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return zlib.crc32(data)
 
 
 _DOUBTED = f"""

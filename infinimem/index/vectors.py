@@ -19,7 +19,6 @@ import time
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Sequence, Set
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,9 +193,8 @@ class Vectors:
         with self._writing:
             rows = self.rows
             missing = [key for key in wanted if key not in rows.at]
-            if missing and not (
-                self._in_memory or still()
-            ):  # asked after the file was opened: a later `forget` deletes that
+            # asked after the file was opened: a later `forget` deletes that
+            if missing and not (self._in_memory or still()):
                 rows = rows.copy()
             began = time.monotonic()
             for start in range(0, len(missing), _PORTION):
@@ -307,35 +305,34 @@ def nearest(
     return found
 
 
+_COLUMNS = [("id", "i8"), ("part", "i8"), ("seq", "i8"), ("at", "i8"), ("key", f"V{_KEY}")]
+"""Of a row; `at` is where its vector stands, -1 for those that nobody looked for."""
+
+
 class Columns:
     """Of all rows what is looked through, kept as long as tantivy's folder stands; new ones come behind."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.ids = self.parts = self.seqs = np.zeros(0, np.int64)
-        self.keys: list[bytes] = []
-        self.at = np.zeros(0, np.int64)
-        """Where the vector of each stands; -1 for those that nobody looked for."""
+        self.rows: dict[str, Array] = {name: np.zeros(0, kind) for name, kind in _COLUMNS}
         self.vectors: Rows | None = None
-        self.texts: tuple[object, Array] = (None, self.at)
+        self.texts: tuple[object, Array] = (None, self.rows["at"])
         """What was asked last, and where the vectors of the rows stand that may be found, each once."""
         self.query: tuple[str, Any] = ("", None)
 
-    def read(self, reading: Reading) -> None:
-        """Take in the rows that are new, and let those go that are gone where they are many."""
-        last = int(self.ids[-1]) if len(self.ids) else 0
-        query = f"select id, part, seq, key from row where id > ? and line != {WHOLE} order by id"
+    def read(self, reading: Reading) -> dict[str, Array]:
+        """Take in the rows that are new, let those go that are gone where they are many, and return all."""
+        last = int(self.rows["id"][-1]) if len(self.rows["id"]) else 0
+        query = f"select id, part, seq, -1, key from row where id > ? and line != {WHOLE} order by id"
         if rows := reading.db.execute(query, (last,)).fetchall():
-            ids, parts, seqs, keys = zip(*rows, strict=True)
-            self.ids, self.parts = np.append(self.ids, ids), np.append(self.parts, parts)
-            self.seqs, self.at = np.append(self.seqs, seqs), np.append(self.at, np.full(len(ids), -1))
-            self.keys += keys
+            fresh = np.array(rows, _COLUMNS)
+            self.rows = {name: np.append(known, fresh[name]) for name, known in self.rows.items()}
         count = f"select count(*) - (select count(*) from row where line = {WHOLE}) from row"
-        if len(self.ids) > reading.db.execute(count).fetchone()[0] + GONE:
-            there = np.isin(self.ids, [row[0] for row in reading.db.execute("select id from row")])
-            self.ids, self.parts = self.ids[there], self.parts[there]
-            self.seqs, self.at = self.seqs[there], self.at[there]
-            self.keys, self.texts = [*compress(self.keys, there)], (None, self.at)
+        if len(self.rows["id"]) > reading.db.execute(count).fetchone()[0] + GONE:
+            there = np.isin(self.rows["id"], [row[0] for row in reading.db.execute("select id from row")])
+            self.rows = {name: known[there] for name, known in self.rows.items()}
+            self.texts = (None, self.rows["at"])
+        return self.rows
 
 
 class Meaning:
@@ -356,32 +353,28 @@ class Meaning:
         self._view, self._reading = view, reading
         columns: Columns = tables.kept.setdefault(reading.folder, Columns())
         with columns.lock:
-            self._compare(columns, query, parts, turns)
-
-    def _compare(self, columns: Columns, query: str, parts: Set[int], turns: Set[int]) -> None:
-        view, reading = self._view, self._reading
-        columns.read(reading)
-        said = (columns.parts == GROUPS.index("evidence")) & (columns.seqs > 0)
-        chosen = np.isin(columns.parts, list(parts)) | (said & np.isin(columns.seqs, list(turns)))
-        wanted, vectors = np.flatnonzero(chosen | said), vectors_of(view)
-        self._vectors = vectors.rows
-        missing = self._missing(columns, self._vectors, wanted)
-        if len(missing):
-            self._vectors = vectors.add(*self._texts(columns.ids[missing].tolist()))
-            self._missing(columns, self._vectors, wanted)
-        asked = nameless(query, view.lines.names(SPEAKER))
-        if columns.query[0] != asked:  # a search may ask twice
-            columns.query = (asked, view.embedder.embed([asked], "query")[0])
-        vector = columns.query[1]
-        self._query = vector.astype(np.float64)
-        here = chosen & (columns.at >= 0)
-        scope = (frozenset(parts), turns, len(columns.ids), self._vectors)
-        if columns.texts[0] != scope:
-            columns.texts = (scope, np.unique(columns.at[here]))
-        texts = columns.texts[1]
-        ((near, cosines),) = nearest(self._vectors.matrix, vector[None], NEAREST, texts)
-        near = texts[near[np.array(cosines) > 0]]
-        self.nearest: list[int] = columns.ids[here & np.isin(columns.at, near)].tolist()
+            there = columns.read(reading)
+            said = (there["part"] == GROUPS.index("evidence")) & (there["seq"] > 0)
+            chosen = np.isin(there["part"], list(parts)) | (said & np.isin(there["seq"], list(turns)))
+            wanted, vectors = np.flatnonzero(chosen | said), vectors_of(view)
+            self._vectors = vectors.rows
+            missing = self._missing(columns, self._vectors, wanted)
+            if len(missing):
+                self._vectors = vectors.add(*self._texts(there["id"][missing].tolist()))
+                self._missing(columns, self._vectors, wanted)
+            asked = nameless(query, view.lines.names(SPEAKER))
+            if columns.query[0] != asked:  # a search may ask twice
+                columns.query = (asked, view.embedder.embed([asked], "query")[0])
+            vector = columns.query[1]
+            self._query = vector.astype(np.float64)
+            here = chosen & (there["at"] >= 0)
+            scope = (frozenset(parts), turns, len(there["id"]), self._vectors)
+            if columns.texts[0] != scope:
+                columns.texts = (scope, np.unique(there["at"][here]))
+            texts = columns.texts[1]
+            ((near, cosines),) = nearest(self._vectors.matrix, vector[None], NEAREST, texts)
+            near = texts[near[np.array(cosines) > 0]]
+            self.nearest: list[int] = there["id"][here & np.isin(there["at"], near)].tolist()
 
     def shares(self, rows: Sequence[Row], most: float) -> list[float]:
         """Return what rows get for their nearness, the nearest `most`; 0 where nothing is alike.
@@ -390,14 +383,11 @@ class Meaning:
         it stands in for them.
         """
         keys = [[row.beside[at : at + _KEY] for at in range(0, len(row.beside), _KEY)] for row in rows]
-        names = list(
-            dict.fromkeys(key for row, some in zip(rows, keys, strict=True) for key in (row.key, *some))
-        )
-        at = np.array(self._vectors.places(names), np.int64)
+        asked = dict.fromkeys(key for row, some in zip(rows, keys, strict=True) for key in (row.key, *some))
+        there = [key for key in asked if key in self._vectors.at]
         # Row by row, so that a sum does not hang on what else is asked.
-        products = np.einsum("ij,j->i", self._vectors.matrix[at[at >= 0]], self._query)
-        near = dict.fromkeys(names, 0.0)
-        there = (name for name, place in zip(names, at, strict=True) if place >= 0)
+        products = np.einsum("ij,j->i", self._vectors.matrix[self._vectors.places(there)], self._query)
+        near = dict.fromkeys(asked, 0.0)
         near.update(zip(there, np.round(products, DIGITS).tolist(), strict=True))
         sums = []
         for row, some in zip(rows, keys, strict=True):
@@ -407,11 +397,12 @@ class Meaning:
         return [most * one / nearest for one in sums]
 
     def _missing(self, columns: Columns, rows: Rows, wanted: Array) -> Array:
+        at = columns.rows["at"]
         if columns.vectors is not rows:  # in other vectors no place of before holds
-            columns.vectors, columns.at = rows, np.full_like(columns.at, -1)
-        left = wanted[columns.at[wanted] < 0]
-        columns.at[left] = rows.places([columns.keys[at] for at in left])
-        return left[columns.at[left] < 0]
+            columns.vectors, at[:] = rows, -1
+        left = wanted[at[wanted] < 0]
+        at[left] = rows.places(map(bytes, columns.rows["key"][left]))
+        return left[at[left] < 0]
 
     def _texts(self, ids: Sequence[int]) -> tuple[list[str], Any]:
         query = (

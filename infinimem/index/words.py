@@ -34,13 +34,19 @@ DIGITS = 4
 """Of a score, so that an order does not hang on the last bits of a float."""
 DUMMY = "."
 """No term: tokens have letters or digits."""
-_SMALL_HEAP, _HEAP = 15_000_000, 50_000_000
+_HEAP = 50_000_000
 """Bytes that a writer gathers before it writes a segment of its own."""
 _EXACT = 24
-MANY = 1000
-"""Rows from which on a writer gathers more."""
 
 Hit = tuple[float, DocAddress]
+
+
+class Lookup(NamedTuple):
+    """Weights of fields, of terms whatever the field, and of terms that stand side by side in a row's own."""
+
+    fields: Mapping[str, float]
+    terms: Mapping[str, float]
+    pairs: Mapping[tuple[str, str], float] = {}
 
 
 def rarity(count: int, frequency: int) -> float:
@@ -80,14 +86,14 @@ class Words:
 
         An OSError or ValueError if the disk refused, or another process writes.
         """
-        writer = self._index.writer(heap_size=_HEAP if len(rows) > MANY else _SMALL_HEAP, num_threads=1)
+        writer = self._index.writer(heap_size=_HEAP, num_threads=1)
         above = Query.range_query(self._schema, "id", FieldType.Unsigned, mark, None, include_lower=False)
         writer.delete_documents_by_query(above)
         if dead:  # by a query: a deletion by term takes a number for a signed one, and finds nothing
             writer.delete_documents_by_query(Query.term_set_query(self._schema, "id", [*dead]))
         for row in rows:
             fields: dict[str, Any] = {"id": row.id, "doc": row.doc, "part": row.part, "seq": row.seq}
-            fields |= {name: terms + f" {DUMMY}" * extra for name, terms, extra in fields_of(row)}
+            fields |= {name: terms + f" {DUMMY}" * extra for name, (terms, extra) in fields_of(row).items()}
             writer.add_document(TantivyDocument.from_dict(fields, self._schema))
         writer.commit()
         writer.wait_merging_threads()
@@ -106,24 +112,18 @@ class Words:
         hits: list[Hit] = self._searcher.search(query, limit, count=False).hits
         return hits
 
-    def terms(
-        self,
-        fields: Mapping[str, float],
-        weights: Mapping[str, float],
-        pairs: Mapping[tuple[str, str], float],
-    ) -> Query | None:
-        """Return what finds the rows with any of these terms, scored by weights of fields, of terms whatever
-        the field, and of pairs of terms side by side in a row's own text."""
+    def query(self, lookup: Lookup) -> Query | None:
+        """Return what finds the rows with any of these terms, scored by their weights; None for no row."""
         # tantivy counts deleted rows until their segment is merged; all rows but a note's blocks hold dummies
         count = max(len(self), self.frequency(OWN, DUMMY))
         held = []
-        for field, factor in fields.items():
-            for term, weight in weights.items():
+        for field, factor in lookup.fields.items():
+            for term, weight in lookup.terms.items():
                 if frequency := self.frequency(field, term):
                     boost = factor * weight / rarity(count, frequency)
                     one = Query.term_query(self._schema, field, term, "freq")
                     held.append((Occur.Should, Query.boost_query(one, boost)))
-        for pair, weight in pairs.items():
+        for pair, weight in lookup.pairs.items():
             boost = weight / sum(rarity(count, self.frequency(OWN, term)) for term in pair)
             phrase = Query.phrase_query(self._schema, OWN, list(pair))
             held.append((Occur.Should, Query.boost_query(phrase, boost)))
@@ -138,17 +138,10 @@ def table_of(row: Row) -> str:
     return DOCUMENTS if row.line == WHOLE else ENTRIES
 
 
-class Field(NamedTuple):
-    """A field of a row, and how many dummies stand behind its terms."""
-
-    name: str
-    terms: str
-    dummies: int
-
-
-def fields_of(row: Row) -> tuple[Field, Field]:
+def fields_of(row: Row) -> dict[str, tuple[str, int]]:
+    """Return the terms of a row by field, and how many dummies stand behind them."""
     dummies = (0, 0) if row.line == BLOCK else PADDING[table_of(row)]
-    return Field(OWN, row.own or "", dummies[0]), Field(AROUND, row.around or "", dummies[1])
+    return {OWN: (row.own or "", dummies[0]), AROUND: (row.around or "", dummies[1])}
 
 
 class Bag:
@@ -156,28 +149,23 @@ class Bag:
 
     def __init__(self, row: Row) -> None:
         self.row, self._own = row, (row.own or "").split()
-        self.counts = {name: Counter(terms.split()) for name, terms, _ in fields_of(row)}
-        self.lengths = {name: self.counts[name].total() + extra for name, _, extra in fields_of(row)}
+        fields = fields_of(row)
+        self.counts = {name: Counter(terms.split()) for name, (terms, _) in fields.items()}
+        self.lengths = {name: self.counts[name].total() + extra for name, (_, extra) in fields.items()}
 
     @cached_property
     def _pairs(self) -> Counter[tuple[str, str]]:
         return Counter(pairwise(self._own))
 
-    def score(
-        self,
-        fields: Mapping[str, float],
-        weights: Mapping[str, float],
-        pairs: Mapping[tuple[str, str], float],
-        means: Mapping[str, float],
-    ) -> float:
-        """Return what tantivy would score it; as `Words.terms`, with the mean lengths of fields."""
+    def score(self, lookup: Lookup, means: Mapping[str, float]) -> float:
+        """Return what tantivy would score it, with the mean lengths of fields."""
         parts = [
             (field, factor * weight, self.counts[field][term])
-            for field, factor in fields.items()
-            for term, weight in weights.items()
+            for field, factor in lookup.fields.items()
+            for term, weight in lookup.terms.items()
             if term in self.counts[field]
         ]
-        parts += [(OWN, weight, self._pairs[pair]) for pair, weight in pairs.items() if pair in self._pairs]
+        parts += [(OWN, weight, self._pairs[pair]) for pair, weight in lookup.pairs.items()]
         return sum(
             weight * often * (K1 + 1) / (often + K1 * (1 - B + B * _kept(self.lengths[field]) / means[field]))
             for field, weight, often in parts

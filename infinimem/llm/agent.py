@@ -26,10 +26,10 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelNotConfigured, ReplyAwaited, UsageError
-from infinimem.llm.base import AGENT, Reply, Task
-from infinimem.llm.replies import Cached, Kept, fenced, kept, put_reply
+from infinimem.llm.base import AGENT
+from infinimem.llm.replies import Cached, Kept, kept, put_reply
 from infinimem.llm.tasks import filled, read
-from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.characters import clean_text, fenced, one_line
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import Usage
 from infinimem.store.files import MAX_OWNED, STAGED, digest
@@ -53,16 +53,6 @@ ANSWERED = 100
 NAMING = frozenset({"from", "fact_ids", "doc_id", "doc_ids", "id", "ids", "old", "new", "before", "replaces"})
 """Properties of replies that hold ids, each copied from the material."""
 _WORD = re.compile(r"[\w/.-]*\w")
-
-
-class Agent:
-    """A client that asks nobody: a reply that is not kept is awaited."""
-
-    name, base_url = AGENT, ""
-
-    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """See `LLM.complete`; raises ReplyAwaited."""
-        raise ReplyAwaited([])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from infinimem.errors import ModelError, ReplyAwaited
+from infinimem.errors import InfinimemError, ReplyAwaited
 from infinimem.model import Usage
 
 Failure = Literal[
@@ -95,14 +95,14 @@ class Wrapper:
 
 
 class Nobody:
-    """Stands for a model that is not to be asked, and why."""
+    """Stands for a model that is not asked, and makes the error that says why."""
 
-    def __init__(self, name: str, base_url: str | None, why: ModelError) -> None:
+    def __init__(self, name: str, base_url: str | None, why: Callable[[], InfinimemError]) -> None:
         self.name, self.base_url, self._why = name, base_url, why
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        """See `LLM.complete`; raises `why`."""
-        raise self._why
+        """See `LLM.complete`; raises what `why` makes."""
+        raise self._why()
 
 
 Item = TypeVar("Item")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infinimem.errors import ModelNotConfigured, NotTrusted, UsageError
+from infinimem.errors import ModelNotConfigured, NotTrusted, ReplyAwaited, UsageError
 from infinimem.llm.base import AGENT, LLM, OFFLINE, Nobody
 from infinimem.settings import Configuration, ModelSettings, advice
 
@@ -37,9 +38,7 @@ def connect(model: str | OpenAI | None, settings: ModelSettings) -> LLM:
 
         return OfflineClient()
     if name == AGENT:
-        from infinimem.llm.agent import Agent
-
-        return Agent()
+        return Nobody(AGENT, "", partial(ReplyAwaited, ()))
     from infinimem.llm.openai_client import OpenAIClient
 
     return OpenAIClient(
@@ -51,5 +50,5 @@ def permitted(model: str | OpenAI | None, found: Configuration, library: Path) -
     """Return the client for a model, unless a setting that nobody trusted would choose it or its server."""
     if found.suspends_model(model if isinstance(model, str) else None):
         why = f"no model is asked: {advice(library, found.suspended)}; or use --model offline"
-        return Nobody("not trusted", None, NotTrusted(why))
+        return Nobody("not trusted", None, partial(NotTrusted, why))
     return connect(model, found.settings.llm)

@@ -125,7 +125,6 @@ class OpenAIClient:
         """Ask once; see `LLM.complete`."""
         if task.model not in ("", self.name):
             return self._other(task.model).complete(replace(task, model=""), variables)
-        tasks.check(task.name, task.variables, variables)
         prompt = tasks.render(task, variables)
         try:
             response = self._ask(task, prompt)

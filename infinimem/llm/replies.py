@@ -16,16 +16,17 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from infinimem import tokens
 from infinimem.errors import ModelUnavailable, ReplyAwaited, SpendingCapReached
 from infinimem.llm.base import LLM, Nobody, Reply, Task, Wrapper
-from infinimem.markdown.characters import one_line
+from infinimem.markdown.characters import fenced, one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Usage
 
@@ -60,7 +61,8 @@ class Cached(Wrapper):
 
     def silent(self) -> Nobody:
         """Return a client of the same name and address that asks nobody."""
-        return Nobody(self.name, self.address, ModelUnavailable(f"a reply of {self.name} is kept no more"))
+        why = partial(ModelUnavailable, f"a reply of {self.name} is kept no more")
+        return Nobody(self.name, self.address, why)
 
     @contextmanager
     def cap(self, max_tokens: int | None) -> Iterator[None]:
@@ -141,8 +143,7 @@ class Cached(Wrapper):
         }
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """A file: what stands in its header, and in its sections by title."""
 
     head: Mapping[str, str]
@@ -229,14 +230,8 @@ def _write(path: Path, head: Mapping[str, str], sections: Mapping[str, str]) -> 
     from tempfile import NamedTemporaryFile
 
     lines = "".join(f"{name}: {value}\n" for name, value in head.items())
-    body = "".join(f"\n# {title}\n\n{fenced(part)}" for title, part in sections.items())
+    body = "".join(f"\n# {title}\n\n{fenced(part)}\n" for title, part in sections.items())
     with suppress(OSError), NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as part:
         part.write(f"---\n{lines}---\n{body}".encode("utf-8", "backslashreplace"))
         part.close()
         Path(part.name).replace(path)
-
-
-def fenced(text: str) -> str:
-    """Return a text as a code block whose fence it cannot end."""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence}\n{text}\n{fence}\n"

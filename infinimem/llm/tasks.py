@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from infinimem.llm.base import Failure, Reply, Task
 from infinimem.markdown.characters import name as name_of
-from infinimem.markdown.characters import one_line
+from infinimem.markdown.characters import one_line, sound
 from infinimem.model import KINDS, Entry
 
 Schema = dict[str, Any]
@@ -127,11 +127,8 @@ def template(name: str, package: str = "infinimem.prompts") -> Prompt:
 
 def placeholders(task: Task) -> frozenset[str]:
     """The variables that its template uses."""
-    return frozenset(_PLACEHOLDER.findall("\n".join(_for(task))))
-
-
-def _for(task: Task) -> Prompt:
-    return Prompt(*(_chosen(half, task.variables) for half in template(task.name, task.prompts)))
+    halves = (_chosen(half, task.variables) for half in template(task.name, task.prompts))
+    return frozenset(_PLACEHOLDER.findall("\n".join(halves)))
 
 
 def _chosen(text: str, names: Collection[str]) -> str:
@@ -146,7 +143,8 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 def render(task: Task, variables: Mapping[str, Any]) -> Prompt:
     """Fill a task's template with variables as `shown` tells them; placeholders inside values are text."""
     check(task.name, placeholders(task), variables)
-    return Prompt(*(_PLACEHOLDER.sub(lambda m: shown(variables[m[1]]), half) for half in _for(task)))
+    told = {name: shown(value) for name, value in variables.items()}
+    return Prompt(*(filled(half, told) for half in template(task.name, task.prompts)))
 
 
 def check(name: str, expected: Iterable[str], variables: Mapping[str, Any]) -> None:
@@ -177,9 +175,8 @@ def shown(value: Any) -> str:
     these lines are shown, and all else is for programs."""
     if isinstance(value, str):
         return value
-    if isinstance(value, list | tuple) and value:
-        return "\n".join("\n".join(_lines(item)) for item in value)
-    return "\n".join(_lines(value))
+    rows = value if isinstance(value, list | tuple) and value else (value,)
+    return "\n".join(line for row in rows for line in _lines(row))
 
 
 def _lines(value: Any) -> Iterator[str]:
@@ -253,13 +250,10 @@ def _head(row: Mapping[str, Any]) -> str:
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 MAX_REPLY = 1024 * 1024
 """Characters; no task asks for as much, and what cannot be an answer is not worth parsing."""
 MAX_DEPTH = 50
-
-Fault = tuple[Failure, str]
 
 
 def read(text: str, schema: Mapping[str, Any]) -> Reply:
@@ -271,29 +265,29 @@ def read(text: str, schema: Mapping[str, Any]) -> Reply:
     if not said.strip():
         kind: Failure = "REASONING" if text.strip() else "EMPTY"
         return Reply(None, kind, KINDS[kind], text)
-    fault: Fault = ("JSON_PARSE_FAIL", "the reply holds no JSON object")
+    failed = Reply(None, "JSON_PARSE_FAIL", "the reply holds no JSON object", text)
     braced = said[max(said.find("{"), 0) : said.rfind("}") + 1]
     for candidate in filter(None, (said, *_FENCE.findall(said), braced)):
-        data, problem = _parse(candidate, schema)
-        if problem is None:
-            return Reply(data, text=text)
-        if problem[0] == "SCHEMA_FAIL" or fault[0] != "SCHEMA_FAIL":
-            fault = problem
-    return Reply(None, *fault, text)
+        reply = replace(_parse(candidate, schema), text=text)
+        if reply.data is not None:
+            return reply
+        if reply.failure == "SCHEMA_FAIL" or failed.failure != "SCHEMA_FAIL":
+            failed = reply
+    return failed
 
 
-def _parse(text: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Fault | None]:
+def _parse(text: str, schema: Mapping[str, Any]) -> Reply:
     import fastjsonschema
 
     try:
         value = _fit(json.loads(text, parse_constant=_refuse), schema)
     except (ValueError, RecursionError) as error:
-        return None, ("JSON_PARSE_FAIL", f"not JSON: {error}")
+        return Reply(None, "JSON_PARSE_FAIL", f"not JSON: {error}")
     try:
         _validator(json.dumps(schema, sort_keys=True))(value)
     except fastjsonschema.JsonSchemaValueException as error:
-        return None, ("SCHEMA_FAIL", str(error).replace("data", "the reply", 1))
-    return value, None
+        return Reply(None, "SCHEMA_FAIL", str(error).replace("data", "the reply", 1))
+    return Reply(value)
 
 
 def _refuse(name: str) -> None:
@@ -310,7 +304,7 @@ def _fit(value: Any, schema: Mapping[str, Any], depth: int = 0) -> Any:
     if isinstance(value, dict):
         known = schema.get("properties")
         return {
-            _clean(key): _fit(item, known.get(key, {}) if known else {}, depth + 1)
+            sound(key): _fit(item, known.get(key, {}) if known else {}, depth + 1)
             for key, item in value.items()
             if known is None or key in known
         }
@@ -318,11 +312,7 @@ def _fit(value: Any, schema: Mapping[str, Any], depth: int = 0) -> Any:
         return [_fit(item, schema.get("items", {}), depth + 1) for item in value]
     if isinstance(value, int) and not isinstance(value, bool) and "string" in kinds:
         return str(value)
-    return _clean(value) if isinstance(value, str) else value
-
-
-def _clean(text: str) -> str:
-    return _SURROGATE.sub("\ufffd", text)
+    return sound(value) if isinstance(value, str) else value
 
 
 @cache

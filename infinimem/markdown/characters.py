@@ -95,6 +95,12 @@ def name(text: str) -> str:
     return visible(one_line(clean_text(text)))
 
 
+def fenced(text: str, language: str = "") -> str:
+    """Return a text as a code block whose fence it cannot end."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """Normalize as `unicodedata` does, in time linear in the text: that one takes the square of a run of
     combining marks. A long text is taken in pieces, cut where a character surely begins if it can be."""

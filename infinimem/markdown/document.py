@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.markdown.header import Header, edit_header, header_end, read_header
@@ -46,8 +46,7 @@ _TASK = re.compile(r"\[[ xX]\](?:[ \t]|\Z)")
 _RULE = re.compile(r"([-*])(?:[ \t]*+\1){2,}+[ \t]*+\Z")  # a thematic break such as `* * *`
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading; `line` counts from 1, and an underline makes `rows` 2."""
 
     line: int
@@ -56,8 +55,7 @@ class Heading:
     rows: int = 1
 
 
-@dataclass(frozen=True)
-class ListItem:
+class ListItem(NamedTuple):
     """A list item at column 0 without a signature: a person's."""
 
     line: int
@@ -84,8 +82,7 @@ class Outline:
         return paths
 
 
-@dataclass(frozen=True)
-class Scan:
+class Scan(NamedTuple):
     """What stands in a body besides its headings, each in order of lines."""
 
     entries: tuple[Located, ...]
@@ -477,7 +474,7 @@ class Document:
                 "header": self.header,
                 "header_end": self.header_end,
                 "_outline": self._outline,
-                "_scan": replace(self._scan, entries=(*self.entries, *moved)),
+                "_scan": self._scan._replace(entries=(*self.entries, *moved)),
             }
             if "_by_seq" in vars(self):
                 known["_by_seq"] = self._by_seq | {place.seq: place for place in moved}
@@ -520,13 +517,8 @@ class Document:
         start, bare, tail = self.header_end, self._bare, len(self.lines) + 1
 
         def holds(number: int) -> bool:
-            line = bare[number - 1]
-            return (
-                number not in gone
-                and number not in empty
-                and bool(line.strip())
-                and forgotten_in(line) is None
-            )
+            line, is_gone = bare[number - 1], number in gone or number in empty
+            return not is_gone and bool(line.strip()) and forgotten_in(line) is None
 
         for heading in reversed(self.headings):
             while below and below[-1].level > heading.level:

@@ -14,13 +14,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from infinimem.markdown.characters import clean_text, sound
 
 MAX_BYTES = 16 * 1024
-MAX_DEPTH = 8
+_MAX_DEPTH = 8
 _CLOSING = {"---": "---", "+++": "+++", "{": "}"}  # what ends a header, by what begins it
 
 Value = str | int | Sequence["Value"] | Mapping[str, "Value"]
@@ -170,7 +170,7 @@ def _load(lines: Sequence[str]) -> dict[str, Any]:
 
     text = "\n".join(line.removesuffix("\r") for line in lines)
     try:
-        return dict(_strings(frontmatter.parse(text, handler=_handlers()[text[0]])[0], MAX_DEPTH))
+        return dict(_strings(frontmatter.parse(text, handler=_handlers()[text[0]])[0], _MAX_DEPTH))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 1
         raise ValueError(f"{error.problem or error.context} (line {line})") from None
@@ -242,14 +242,7 @@ def _handlers() -> dict[str, Any]:
                 values[key.value] = self.construct_object(value)
             return values
 
-    class Yaml(YAMLHandler):
-        loader = Strings
-
-        def load(self, fm: str, **kwargs: object) -> Any:
-            return super().load(fm, Loader=self.loader)
-
-    class Toml(BaseHandler):
-        def load(self, fm: str) -> Any:
-            return tomllib.loads(fm)
-
-    return {"-": Yaml(_EDGES), "+": Toml(_EDGES), "{": JSONHandler(_EDGES)}
+    handlers: dict[str, Any] = {"-": YAMLHandler(_EDGES), "+": BaseHandler(_EDGES), "{": JSONHandler(_EDGES)}
+    handlers["-"].load, handlers["-"].loader = partial(yaml.load, Loader=Strings), Strings
+    handlers["+"].load = tomllib.loads
+    return handlers

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from infinimem.markdown.document import Document, Heading
 from infinimem.tokens import estimate
@@ -15,8 +15,7 @@ from infinimem.tokens import estimate
 PARTITION_TOKENS = 400  # of one, by estimate, so that the blocks of a document hang on nothing else
 
 
-@dataclass(frozen=True)
-class Partition:
+class Partition(NamedTuple):
     """A run of lines under one path of headings; lines count from 1, both ends included."""
 
     headings: tuple[str, ...]
@@ -59,13 +58,7 @@ def _blocks(document: Document) -> Iterator[Partition]:
         last = bound.line - 1 if bound else len(document.lines)
         while last >= first and _blank(document, last):
             last -= 1
-        title_only = (
-            here is not None
-            and last < here.line + here.rows
-            and bound is not None
-            and bound.level > here.level
-        )
-        if not title_only:
+        if not (here and bound and last < here.line + here.rows and bound.level > here.level):
             while first < last and _blank(document, first):
                 first += 1
             if first <= last:

@@ -410,8 +410,8 @@ class Repository:
             return self.said("merge-base", "HEAD", commit)
         except GitUnusable:
             raise GitUnusable(
-                "the other side is a memory of its own, begun apart from this one: clone that one, and say or"
-                " import there what this one has"
+                "the other side is a memory of its own, begun apart from this one, and the two are not"
+                " merged; clone that one into another folder"
             ) from None
 
     def versions(self, ours: tuple[str, ...]) -> Iterator[Versions]:
@@ -507,6 +507,7 @@ class Repository:
         if process.returncode:
             lines = err.decode("utf-8", "replace").strip().split("\n")
             fatal = next((line for line in lines if line.startswith("fatal: ")), lines[0])[:200]
+            fatal += "".join(line.replace("\t", " ") for line in lines[:6] if line.startswith("\t"))  # files
             if "not a git repository" in fatal:
                 raise NoRepository(f"there is no git repository around {self.folder}")
             off = next((f" (off, as .git/config names it: {name})" for name in self._off if name != OURS), "")
