@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -66,15 +67,19 @@ def check_turn(turn: Turn) -> None:
         raise UsageError("the text is empty; say what is to be remembered")
     if turn.role.casefold() not in _ROLES:
         raise UsageError(f"role {turn.role[:40]!r} is unknown; write user, assistant or tool")
-    is_time = turn.time is None
-    with suppress(ValueError):
-        is_time = is_time or bool(datetime.fromisoformat(turn.time or "") and _TIME.match(turn.time or ""))
-    if turn.time is not None and not is_time:
+    if turn.time is not None and not _is_time(turn.time):
         raise UsageError(f"time {turn.time[:40]!r} is not ISO 8601; write 2025-03-03 or 2025-03-03T14:05:00")
     if turn.session is not None and len(turn.session) > SESSION_LENGTH:
         raise UsageError(
             f"session {turn.session[:40]!r}… is too long for a name; use {SESSION_LENGTH} characters"
         )
+
+
+def _is_time(text: str) -> bool:
+    with suppress(ValueError):
+        datetime.fromisoformat(text)
+        return _TIME.match(text) is not None
+    return False
 
 
 def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collection[int]]) -> Sequence[Turn]:
