@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -67,10 +68,12 @@ def check_turn(turn: Turn) -> None:
     if turn.role.casefold() not in _ROLES:
         raise UsageError(f"role {turn.role[:40]!r} is unknown; write user, assistant or tool")
     is_time = turn.time is None
-    with suppress(ValueError):
-        is_time = is_time or bool(datetime.fromisoformat(turn.time or "") and _TIME.match(turn.time or ""))
-    if turn.time is not None and not is_time:
-        raise UsageError(f"time {turn.time[:40]!r} is not ISO 8601; write 2025-03-03 or 2025-03-03T14:05:00")
+    if turn.time is not None:
+        with suppress(ValueError):
+            is_time = bool(datetime.fromisoformat(turn.time)) and _TIME.match(turn.time) is not None
+    if not is_time:
+        when = str(turn.time)[:40]
+        raise UsageError(f"time {when!r} is not ISO 8601; write 2025-03-03 or 2025-03-03T14:05:00")
     if turn.session is not None and len(turn.session) > SESSION_LENGTH:
         raise UsageError(
             f"session {turn.session[:40]!r}… is too long for a name; use {SESSION_LENGTH} characters"
