@@ -125,7 +125,7 @@ def repair(library: Library) -> list[Finding]:
                 if not view.is_note(doc_id) and (document := checks.mended(view.document(doc_id), view)):
                     done.documents[doc_id] = document
             library.commit(done, view, library.of_people("rename"), (), {})
-    if fixes & {checks.SIGNED, checks.RENUMBERED, checks.ONCE, checks.UNDATED}:
+    if fixes & {checks.MERGED, checks.SIGNED, checks.RENUMBERED, checks.ONCE, checks.UNDATED}:
         library.adopt_edits()
     if checks.UNDATED in fixes:
         with library.locked() as view:

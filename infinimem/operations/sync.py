@@ -21,6 +21,7 @@ from infinimem.operations.git import OURS, GitUnusable, NoRepository, Repository
 from infinimem.spec import folders
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.library import Library
+from infinimem.store.lines import CONFLICT
 from infinimem.store.merging import merged
 from infinimem.store.plans import Rendered
 
@@ -131,7 +132,9 @@ def _settled(library: Library, repository: Repository, done: list[str], faulty: 
     with library.locked():
         _merge_left(library.files, repository, as_ours=True)
     done += mend(library, faulty)
-    marked = {f"{doc_id}.md" for doc_id in library.view().lines.suspects}
+    view = library.view()
+    suspects = (view.document(doc_id) for doc_id in view.lines.suspects if not view.is_note(doc_id))
+    marked = {f"{one.id}.md" for one in suspects if any(line.startswith(CONFLICT) for line in one.lines)}
     if left := repository.end_merge(_owned(), marked):
         return left
     with library.locked() as view:

@@ -28,6 +28,7 @@ from infinimem.store.receipts import (
     DOUBLED,
     FORGET,
     RENAME,
+    UNDONE,
     Reverse,
     forgotten,
     from_line_map,
@@ -289,4 +290,4 @@ def _set_rows(done: Rendered, view: View, receipt: Receipt, own: Iterable[Receip
             done.rows.append(ReceiptRow(row.seq, row.now, "-", "removed"))
         elif row.seq in standing or view.entry(row.seq) is not None:
             was = row.was if row.why == DOUBLED else row.now  # it stands in both again
-            done.rows.append(ReceiptRow(row.seq, was, row.was, "undone"))
+            done.rows.append(ReceiptRow(row.seq, was, row.was, UNDONE))

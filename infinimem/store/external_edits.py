@@ -20,14 +20,14 @@ from infinimem.markdown.signature import format_entry, parse_entry, resigned
 from infinimem.model import BUFFERS, INBOX, Entry, Located, ReceiptRow
 from infinimem.store.lines import block_of
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
-from infinimem.store.receipts import DOUBLED, Tale, reading, receipt_ids, tales_of
+from infinimem.store.receipts import DOUBLED, UNDONE, Tale, reading, receipt_ids, tales_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.state import Changes, SeenLine, receipt_seen
 from infinimem.store.view import View, without
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
-_UNTOLD = Tale([], set())
+_UNTOLD = Tale()
 
 Position = tuple[str, int]
 
@@ -138,10 +138,10 @@ def _gone(
 def _is_told(places: Sequence[Located], tale: Tale, is_shared: bool) -> bool:
     """Return whether receipts brought a line to all its places, and no person pasted it: those of two sides
     did, or both edited it, or one what stands here as it was."""
-    readings = {place.entry.line for place in places}
-    if readings & tale.quoted or (is_shared and tale.quoted and len(readings) == len(places)):
+    readings, docs = {place.entry.line for place in places}, {place.doc_id for place in places}
+    is_edited = is_shared and tale.quoted and len(readings) == len(places)
+    if is_edited or tale.last == UNDONE or readings & tale.quoted:
         return True
-    docs = {place.doc_id for place in places}
     return is_shared and len(docs) == len(places) and docs <= {*BUFFERS, *chain.from_iterable(tale.steps)}
 
 

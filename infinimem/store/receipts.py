@@ -11,10 +11,9 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from string import ascii_lowercase
-from typing import NamedTuple
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.law import Line
@@ -36,6 +35,7 @@ FORGET, RENAME = "forget", "rename"
 """What receipts call the two operations that rewrite receipts, and that are not undone."""
 FORGOTTEN = "forgotten"
 """Why a line is nowhere, in the row of a receipt."""
+UNDONE = "undone"
 DOUBLED = "doubled"
 """Why a line that a merge left twice is gone from one place: it stands in the other, where others put it."""
 _SUM = re.compile(r"-|[0-9a-f]{64}|\?[0-9.]+")
@@ -243,11 +243,14 @@ def block(lines: Sequence[str], heading: str) -> slice:
     return slice(at, close) if close >= 0 else slice(end, end)
 
 
-class Tale(NamedTuple):
-    """What receipts tell of a line: from where to where it went, in order, and how it read before."""
+@dataclass
+class Tale:
+    """What receipts tell of a line: from where to where it went, in order, and how it read before; `last` is
+    DOUBLED if a merge left it twice, and UNDONE once that was taken back."""
 
-    steps: list[tuple[str, str]]
-    quoted: set[str]
+    steps: list[tuple[str, str]] = field(default_factory=list)
+    quoted: set[str] = field(default_factory=set)
+    last: str = ""
 
     def ends(self, doc_id: str) -> bool:
         """Return whether the line came there last."""
@@ -258,12 +261,13 @@ def tales_of(
     view: View, seqs: Collection[int], doc_ids: Iterable[str]
 ) -> tuple[Mapping[int, Tale], set[int]]:
     """Return what receipts tell of some lines, and the blocks of seqs of those who wrote these receipts."""
-    tales, blocks = {seq: Tale([], set()) for seq in seqs}, set[int]()
+    tales, blocks = {seq: Tale() for seq in seqs}, set[int]()
     for receipt in map(parse_receipt, view.each(doc_ids)) if tales else ():
         blocks.add(block_of(receipt.high))
         for row in receipt.rows:
-            if row.was != row.now and row.why != DOUBLED and row.seq in tales:
-                tales[row.seq].steps.append((row.was, row.now))
+            if tale := tales.get(row.seq):
+                tale.last = row.why if row.why == DOUBLED or (row.why == UNDONE and tale.last) else ""
+                tale.steps += [(row.was, row.now)] * (row.was != row.now and row.why != DOUBLED)
         for line in receipt.quoted:
             if (entry := parse_entry(line)) and entry.seq in tales:
                 tales[entry.seq].quoted.add(line)
