@@ -232,6 +232,7 @@ class Parsed:
         self._files = files
         self._initialised = initialised
         self._kept: dict[str, tuple[Stamp, Document]] = {}
+        self._written: Mapping[str, Document | None] = {}
 
     def owned(self, doc_id: str) -> bool:
         """Return whether the program writes it."""
@@ -262,9 +263,17 @@ class Parsed:
             document = known[1].grown(added) if data != before else known[1]
         else:
             document = Document.parse(doc_id, data)
+        if (written := self._written.get(doc_id)) == document:
+            document = written  # the same bytes, and what stands in them is known
         if stamp is not None and keep:
             self._kept[doc_id] = stamp, document
         return document, stamp == state
+
+    def written(self, documents: Mapping[str, Document | None]) -> None:
+        """Take over what a transaction wrote: a document read with these very bytes is not scanned again."""
+        self._written = documents
+        for doc_id in (doc_id for doc_id, document in documents.items() if document is None):
+            self._kept.pop(doc_id, None)
 
 
 class Watcher:
