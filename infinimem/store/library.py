@@ -544,7 +544,8 @@ class Library:
     def _append(self, tail: Document) -> None:
         path, data = f"{tail.id}.md", tail.to_bytes()
         with sequence.noted(self.files, path, data):
-            self.files.append(path, data)
+            before, after = self.files.append(path, data)
+        self._parsed.grown(before, after, tail)
 
     def _now(self) -> str:
         return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
