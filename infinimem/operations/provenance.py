@@ -298,7 +298,14 @@ def _taken_in(view: View) -> Lines:
         traces: list[tuple[int, str, int, int, int]] = []
         mentions: list[tuple[int, int, str, str]] = []
         for document in view.each(ours):
-            told, named = _rows_of(document)
+            told: Iterable[_Trace] = _standing(document)
+            named: Iterable[_Mention] = ()
+            if document.id.startswith(JOURNAL):
+                receipt = parse_receipt(document)
+                told, named = _traces(receipt), _mentions(receipt, document)
+            elif document.id.startswith(folders().records):
+                told = ((_HELD, seq, 0, 0) for seq in evidence_of(document))
+                named = ((_key("record", name), "", "") for name in sources_of(document))
             traces += ((numbers[document.id], *row) for row in told)
             mentions += ((numbers[document.id], *row) for row in named)
         rows = [(number,) for number in numbers.values()]
@@ -309,16 +316,6 @@ def _taken_in(view: View) -> Lines:
             db.executemany("insert into mention(doc, key, before, after) values(?, ?, ?, ?)", mentions)
             db.executemany("update document set traced = 1 where id = ?", rows)
     return view.index.lines(view) if due else lines
-
-
-def _rows_of(document: Document) -> tuple[Iterable[_Trace], Iterable[_Mention]]:
-    if document.id.startswith(JOURNAL):
-        receipt = parse_receipt(document)
-        return _traces(receipt), _mentions(receipt, document)
-    if document.id.startswith(folders().records):
-        held = ((_HELD, seq, 0, 0) for seq in evidence_of(document))
-        return held, ((_key("record", name), "", "") for name in sources_of(document))
-    return _standing(document), ()
 
 
 def _traces(receipt: Receipt) -> Iterator[_Trace]:

@@ -226,7 +226,7 @@ def differences(
 
 def unseen(view: View, seen: Mapping[int, SeenLine]) -> list[str]:
     """Return the receipts that another copy wrote, and that came since; none where nothing tells."""
-    doc_ids = receipt_ids(view) if receipt_seen("") in seen else ()
+    doc_ids = receipt_ids(view) if receipt_seen("") in seen and len(seen) > 1 else ()
     return [doc_id for doc_id in doc_ids if receipt_seen(doc_id) not in seen]
 
 

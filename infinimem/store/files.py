@@ -99,14 +99,17 @@ class Files:
                 os.close(descriptor)
         return data, stamp_of(before) if same else None
 
-    def append(self, path: str, data: bytes, tries: int = 3) -> None:
-        """Add `data` at the end, on a line of its own, or nothing; again if someone puts a file there."""
+    def append(self, path: str, data: bytes, tries: int = 3) -> tuple[Stamp, Stamp]:
+        """Add `data` at the end, on a line of its own, or nothing; return the file's state before and after.
+
+        It is done again if someone puts another file in place.
+        """
         with explained("write", path), located(self.root, path, make=True) as at, self._writing(at):
             created = at.lstat() is None
             descriptor = disk.open_append(at)
             try:
-                before = os.fstat(descriptor)
-                size = before.st_size
+                before = stamp_of(os.fstat(descriptor))
+                size = before.size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":
                     data = b"\n" + data
                 try:
@@ -115,8 +118,9 @@ class Files:
                 except OSError:
                     _take_back(descriptor, size, len(data))
                     raise
+                after = stamp_of(os.fstat(descriptor))
                 now = self.lstat(path)
-                stands = now is not None and now.st_ino == before.st_ino
+                stands = now is not None and now.st_ino == after.inode
                 if not stands:  # someone saved by rename, or moved the folder
                     _take_back(descriptor, size, len(data))
             finally:
@@ -126,7 +130,8 @@ class Files:
         if not stands:
             if tries == 0:
                 raise LibraryError(f"{path} is being saved over and over; try again")
-            self.append(path, data.removeprefix(b"\n"), tries - 1)
+            return self.append(path, data.removeprefix(b"\n"), tries - 1)
+        return before, after
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Write at the beginning of a file, made if missing; keep what stands after that. Not durable."""

@@ -232,6 +232,7 @@ class Parsed:
         self._files = files
         self._initialised = initialised
         self._kept: dict[str, tuple[Stamp, Document]] = {}
+        self._written: Mapping[str, Document | None] = {}
 
     def owned(self, doc_id: str) -> bool:
         """Return whether the program writes it."""
@@ -257,14 +258,28 @@ class Parsed:
                 raise
             return Document.empty(doc_id), True  # a note that can be read no more stops nothing
         data, before = data or b"", known[1].to_bytes() if known else b""
-        if known and before.endswith(b"\n") and data.startswith(before):  # it was appended to
+        if known and before.endswith(b"\n") and data.startswith(before):  # another process appended
             added = Document.parse(doc_id, data[len(before) :])
             document = known[1].grown(added) if data != before else known[1]
         else:
             document = Document.parse(doc_id, data)
+        if (written := self._written.get(doc_id)) == document:
+            document = written  # the same bytes, and what stands in them is known
         if stamp is not None and keep:
             self._kept[doc_id] = stamp, document
         return document, stamp == state
+
+    def written(self, documents: Mapping[str, Document | None]) -> None:
+        """Take over what a transaction wrote: a document read with these very bytes is not scanned again."""
+        self._written = documents
+        for doc_id in (doc_id for doc_id, document in documents.items() if document is None):
+            self._kept.pop(doc_id, None)
+
+    def grown(self, before: Stamp, after: Stamp, tail: Document) -> None:
+        """Take over what was appended to a document; what was read of it before is not read again."""
+        known = self._kept.get(tail.id)
+        if known and known[0] == before:
+            self._kept[tail.id] = after, known[1].grown(tail)
 
 
 class Watcher:

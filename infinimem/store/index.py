@@ -172,25 +172,20 @@ class Index:
                 _FORKED.update(self._connections)  # nor close it
                 self._connections.clear()
                 self._forget()
-            for _ in range(2):
+            for left in (2, 1, 0):
                 try:
                     self._update(view)
                     return work()
                 except sqlite3.Error as error:
-                    if _is_busy(error):
-                        break
-                    log.warning("the index is made anew (%s)", error)
+                    why = error
+                if left == 2 and not _is_busy(why):
+                    log.warning("the index is made anew (%s)", why)
                     self._discard()
-            log.warning("the index cannot be kept; it is built in a temporary folder")
-            self._drop()
-            self.folder = self._made()  # no space, no right to write, or another process writes for long
-            try:
-                self._update(view)
-                return work()
-            except sqlite3.Error as error:
-                raise LibraryError(
-                    f"cannot write an index in {self.folder} ({error}); make room there"
-                ) from error
+                elif left:  # no space, no right to write, or another process writes for long
+                    log.warning("the index cannot be kept; it is built in a temporary folder")
+                    self._drop()
+                    self.folder = self._made()
+            raise LibraryError(f"cannot write an index in {self.folder} ({why}); make room there") from why
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

@@ -532,6 +532,7 @@ class Library:
             self.fresh.doubt()
             self._parsed, self._view = Parsed(self.files, self.initialised), None
             raise
+        self._parsed.written(done.documents)
         recheck(self.files, self.clock().timestamp(), LATEST)
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
@@ -543,7 +544,8 @@ class Library:
     def _append(self, tail: Document) -> None:
         path, data = f"{tail.id}.md", tail.to_bytes()
         with sequence.noted(self.files, path, data):
-            self.files.append(path, data)
+            before, after = self.files.append(path, data)
+        self._parsed.grown(before, after, tail)
 
     def _now(self) -> str:
         return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

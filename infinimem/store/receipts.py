@@ -68,12 +68,19 @@ def forgotten_seqs(
 
 def last_forget(view: View) -> int:
     """Return the number of the last `forget`: what comes of a snapshot with another one may quote it."""
-    forgets = (doc_id for doc_id in view.whole.below(JOURNAL) if op_and_suffix(doc_id)[0] == FORGET)
-    return max(map(number_of, forgets), default=0)
+    return view.derived(_highest)[1]
 
 
 def next_number(view: View) -> int:
-    return 1 + max(map(number_of, view.whole.below(JOURNAL)), default=0)
+    return 1 + view.derived(_highest)[0]
+
+
+def _highest(view: View, known: tuple[int, int] | None, changed: Collection[str] | None) -> tuple[int, int]:
+    fresh = [doc_id for doc_id in changed or () if doc_id.startswith(JOURNAL)]
+    if known is None or not all(doc_id in view for doc_id in fresh):
+        known, fresh = (0, 0), list(view.below(JOURNAL))
+    forgets = (doc_id for doc_id in fresh if op_and_suffix(doc_id)[0] == FORGET)
+    return max([known[0], *map(number_of, fresh)]), max([known[1], *map(number_of, forgets)])
 
 
 def number_of(doc_id: str) -> int:

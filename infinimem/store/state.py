@@ -204,7 +204,7 @@ def _connect(files: Files, stamp: Stamp | None = None) -> sqlite3.Connection:
         if stamp is None and tables.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             raise _Unusable(f"{PATH} is damaged, and is made anew")
         ((place, inode),) = rows
-        if stamp is not None and inode != stamp.inode and place != _place(files.root, user_folder("data")):
+        if stamp is not None and inode != stamp.inode and place != _place(files):
             raise _Unusable(f"{PATH} was copied from elsewhere, and is made anew")
     return tables
 
@@ -236,16 +236,20 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
     return State(files, stamp, tables, False)
 
 
-@lru_cache(maxsize=64)
-def _place(root: Path, _: Path | None) -> str:
+def _place(files: Files) -> str:
     """Return a name for this machine and the path; no words, for those may have to be forgotten."""
+    return _hashed(files.root, user_folder("data"))
+
+
+@lru_cache(maxsize=64)
+def _hashed(root: Path, _: Path | None) -> str:
     return sha256(os.fsencode(f"{machine()}:{os.path.realpath(root)}")).hexdigest()
 
 
 def owner(files: Files) -> str:
     """Return whose the machine state is: a place, and a folder that may be moved."""
     folder = files.lstat(FOLDER)
-    return f"{_place(files.root, user_folder('data'))}:{folder.st_ino if folder else 0}"
+    return f"{_place(files)}:{folder.st_ino if folder else 0}"
 
 
 def is_here(files: Files, whose: str) -> bool:
@@ -279,7 +283,7 @@ def _make(files: Files, state: State) -> None:
 
 
 def _claim(files: Files, tables: sqlite3.Connection, inode: int) -> None:
-    tables.execute("UPDATE meta SET place = ?, inode = ?", (_place(files.root, user_folder("data")), inode))
+    tables.execute("UPDATE meta SET place = ?, inode = ?", (_place(files), inode))
 
 
 def clear(files: Files) -> None:
