@@ -110,7 +110,7 @@ def set_up(root: Path) -> None:
     files, lines = Files(root), [line for name, line in set_up_rows() if name == ATTRIBUTES]
     try:
         for name, value in ((OURS, DRIVER), ("merge.renames", "false")):
-            Repository(root)._run("config", name, value)
+            Repository(root).set(name, value)
     except GitUnusable as error:
         raise LibraryError(advice(error)) from None
     had = (files.read(ATTRIBUTES) or b"").decode("utf-8", "surrogateescape").splitlines()

@@ -85,7 +85,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     came = unseen(view, seen)
     is_merged = own is not None and any(block_of(entry.seq) or entry.origin for entry in foreign)
     is_merged = is_merged or bool(came)
-    tales, _ = tales_of(view, differences(view, seen), came)
+    tales, _ = tales_of(view, differences(view, seen) if came else (), came)
     said_of, blocks = tales_of(view, doubled, receipt_ids(view))
     left, merged = list[Located](), set[int]()
     for seq, places in doubled.items():

@@ -235,7 +235,8 @@ def conflicts(view: View) -> list[str]:
         marked = is_signed(doc_id) and sides(view.document(doc_id)) is not None
         return marked or original(doc_id, view) != doc_id
 
-    return [doc_id for doc_id in view.lines.suspects if is_left(doc_id)]
+    ours = (*BUFFERS, *folders().owned)
+    return [doc_id for doc_id in view.lines.suspects if doc_id.startswith(ours) and is_left(doc_id)]
 
 
 def mend(view: View, doc_ids: Iterable[str]) -> Rendered:
