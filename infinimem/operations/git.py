@@ -73,7 +73,7 @@ MARKS = "git merge-file --quiet --diff3 %A %O %B"
 """What takes that of merge drivers, ours too: what is left for us is merged faster in one process."""
 _NETWORK = {"GIT_ALLOW_PROTOCOL": "file:http:https:ssh"}
 """Ways to another repository; a repository's own configuration may name others, which are programs."""
-OURS = "merge.infinimem.driver"
+OURS, GONE = "merge.infinimem.driver", "(gone)"
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -386,7 +386,7 @@ class Repository:
         had = {(seq, entry.text) for seq, entry in sides["-"].items()}
         had.update((seq, "") for entry in sides["+"].values() for seq in entry.origin)
         new = {seq: entry.text for seq, entry in sides["+"].items() if (seq, "") not in had}
-        gone = {seq: f"(gone) {one.text}" for seq, one in sides["-"].items() if seq not in sides["+"]}
+        gone = {seq: f"{GONE} {one.text}" for seq, one in sides["-"].items() if seq not in sides["+"]}
         return {seq: text for seq, text in sorted((gone | new).items()) if (seq, text) not in had}
 
     def set(self, name: str, value: str) -> None:

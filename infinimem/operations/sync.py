@@ -17,7 +17,7 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.model import BUFFERS, Receipt
 from infinimem.operations.forget.redaction import without_records
-from infinimem.operations.git import OURS, GitUnusable, NoRepository, Repository, advice, commit
+from infinimem.operations.git import GONE, OURS, GitUnusable, NoRepository, Repository, advice, commit
 from infinimem.spec import folders
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.library import Library
@@ -27,7 +27,11 @@ from infinimem.store.plans import Rendered
 from infinimem.store.spec import JOURNAL
 
 ATTRIBUTES = ".gitattributes"
-DRIVER = f"{shlex.quote(sys.executable)} -m infinimem merge-file %O %A %B %P"
+DRIVER = (
+    f"{shlex.quote(sys.executable)} -m infinimem merge-file %O %A %B %P 2>/dev/null"
+    " || git merge-file --quiet --diff3 %A %O %B"
+)
+"""Should the program be gone from there, git leaves both sides in the file, which the next command merges."""
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """git's name of a tree without files."""
 SYNC_TIMEOUT = 600.0
@@ -61,10 +65,13 @@ def sync(library: Library, faulty: Faulty, remote: str = "", dry_run: bool = Fal
     try:
         repository = Repository(library.files.root, SYNC_TIMEOUT)
         where, branch = repository.upstream(remote)
-        left = () if dry_run else _settled(library, repository, done, faulty)
-        theirs = "" if left else repository.fetch(where, branch)
+        if left := () if dry_run else _settled(library, repository, done, faulty):
+            return Synced(where=where, receipts=tuple(done), unsettled=left)
+        theirs = repository.fetch(where, branch)
         base = repository.base(theirs) if theirs else EMPTY
         came, went = repository.written(base, theirs) if theirs else {}, repository.written(base)
+        stands = library.view().entry  # in a file that git does not know yet
+        went = {seq: text for seq, text in went.items() if not (text.startswith(GONE) and stands(seq))}
         if not dry_run and theirs and repository.said("rev-list", "-1", f"HEAD..{theirs}"):
             with library.locked():
                 repository.merge(theirs)

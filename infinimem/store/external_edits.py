@@ -20,7 +20,16 @@ from infinimem.markdown.signature import format_entry, parse_entry, resigned
 from infinimem.model import BUFFERS, INBOX, Entry, Located, ReceiptRow
 from infinimem.store.lines import block_of
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
-from infinimem.store.receipts import DOUBLED, UNDONE, Tale, reading, receipt_ids, tales_of
+from infinimem.store.receipts import (
+    DOUBLED,
+    RENAME,
+    UNDONE,
+    Tale,
+    parse_receipt,
+    reading,
+    receipt_ids,
+    tales_of,
+)
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.state import Changes, SeenLine, receipt_seen
 from infinimem.store.view import View, without
@@ -83,8 +92,8 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     foreign = (entry for entry in new if block_of(entry.seq) != own)
     # a short number that somebody typed has no origin
     came = unseen(view, seen)
-    is_merged = own is not None and any(block_of(entry.seq) or entry.origin for entry in foreign)
-    is_merged = is_merged or bool(came)
+    knows = own is not None and receipt_seen("") in seen
+    is_merged = bool(came) or (knows and any(block_of(one.seq) or one.origin for one in foreign))
     tales, _ = tales_of(view, differences(view, seen) if came else (), came)
     said_of, blocks = tales_of(view, doubled, receipt_ids(view))
     left, merged = list[Located](), set[int]()
@@ -98,6 +107,8 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         if seq in entries:  # a turn that somebody copied is no other turn: `doctor` names it
             entries[seq] = places
             copies += [place for place in places if place is not kept[seq]]
+    receipts = map(parse_receipt, view.each(came))
+    renamed = {file[0] for one in receipts if one.op == RENAME for file in one.files}
     edited: list[tuple[Located, str]] = []
     carried: list[tuple[Located, str]] = []
     for seq, places in entries.items():
@@ -106,9 +117,11 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
             continue
         was = parse_entry(before.line) if original.entry.line.rstrip() != before.line.rstrip() else None
         is_own = was and (was.text.rstrip() == original.text.rstrip() or original.entry.source == "human")
-        if was and _bare(was) != _bare(original.entry) and not (is_own and before.line in tale.quoted):
+        is_told = tale.is_undone or (is_own and before.line in tale.quoted)
+        if was and _bare(was) != _bare(original.entry) and not (is_told or (came and _stands(was, entries))):
             edited.append((original, before.line))
-        if seq not in merged and original.doc_id != before.doc_id and not tale.ends(original.doc_id):
+        is_told = tale.ends(original.doc_id) or original.doc_id in renamed
+        if seq not in merged and original.doc_id != before.doc_id and not is_told:
             carried.append((original, before.doc_id))
     return ExternalEdits(
         typed=tuple(typed),
@@ -119,6 +132,12 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         deleted=tuple(_gone(view, seen, tales)),
         carried=tuple(carried),
     )
+
+
+def _stands(was: Entry, entries: Mapping[int, Sequence[Located]]) -> bool:
+    """Return whether what a line said stands under another number, which a merge gave it."""
+    copies = (one for places in entries.values() for one in places if was.seq in one.entry.origin)
+    return any(one.text == was.text for one in copies)
 
 
 def _gone(
@@ -226,7 +245,7 @@ def differences(
 
 def unseen(view: View, seen: Mapping[int, SeenLine]) -> list[str]:
     """Return the receipts that another copy wrote, and that came since; none where nothing tells."""
-    doc_ids = receipt_ids(view) if receipt_seen("") in seen and len(seen) > 1 else ()
+    doc_ids = receipt_ids(view) if receipt_seen("") in seen else ()
     return [doc_id for doc_id in doc_ids if receipt_seen(doc_id) not in seen]
 
 

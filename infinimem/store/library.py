@@ -89,6 +89,7 @@ def init(
         _create(files, new)
         if is_new and not files.exists(sequence.MARK):
             sequence.begin(files, 0)
+            state.note(files, seen={state.receipt_seen(""): state.SeenLine("", "")})
     if is_new and not trust:
         approve(root, digest)
     library = Library(root, clock, embedder, strategy, trust=trust)

@@ -117,6 +117,8 @@ def _keys(head: Sequence[str]) -> list[list[str]]:
 
 def _either(key: str, one: Document, other: Document, both: Sequence[list[str]]) -> list[str]:
     """Return what a key says that both sides changed: all that lists have, of the rest one side by a rule."""
+    if key == "id":
+        return [f"id: {one.id}"]
     if key == "update_log":
         return [both[0][0], *sorted({row for rows in both for row in rows[1:]})[-LOG_LENGTH:]]
     listed = [document.header.values.get(key, []) for document in (one, other)]

@@ -66,6 +66,16 @@ def forgotten_seqs(
     return (known or frozenset()) | forgotten(map(parse_receipt, those)).keys()
 
 
+def quoted_origins(
+    view: View, known: frozenset[int] | None, changed: Collection[str] | None
+) -> frozenset[int]:
+    """Return what lines were drawn from that receipts quote, as people deleted them; for `View.derived`."""
+    doc_ids = view.below(JOURNAL) if known is None or changed is None else changed
+    those = view.each(one for one in doc_ids if one.startswith(JOURNAL) and one in view)
+    quotations = (line for receipt in map(parse_receipt, those) for line in receipt.quoted)
+    return (known or frozenset()).union(*(entry.origin for entry in map(parse_entry, quotations) if entry))
+
+
 def last_forget(view: View) -> int:
     """Return the number of the last `forget`: what comes of a snapshot with another one may quote it."""
     return view.derived(_highest)[1]
@@ -253,11 +263,12 @@ def block(lines: Sequence[str], heading: str) -> slice:
 @dataclass
 class Tale:
     """What receipts tell of a line: from where to where it went, in order, and how it read before; `last` is
-    DOUBLED if a merge left it twice, and UNDONE once that was taken back."""
+    DOUBLED if a merge left it twice, and UNDONE once that was taken back; `is_undone` if anything was."""
 
     steps: list[tuple[str, str]] = field(default_factory=list)
     quoted: set[str] = field(default_factory=set)
     last: str = ""
+    is_undone: bool = False
 
     def ends(self, doc_id: str) -> bool:
         """Return whether the line came there last."""
@@ -273,6 +284,7 @@ def tales_of(
         blocks.add(block_of(receipt.high))
         for row in receipt.rows:
             if tale := tales.get(row.seq):
+                tale.is_undone = tale.is_undone or row.why == UNDONE
                 tale.last = row.why if row.why == DOUBLED or (row.why == UNDONE and tale.last) else ""
                 tale.steps += [(row.was, row.now)] * (row.was != row.now and row.why != DOUBLED)
         for line in receipt.quoted:

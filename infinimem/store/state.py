@@ -226,9 +226,7 @@ def _in_memory(files: Files, stamp: Stamp | None) -> State:
     tables = _connected(":memory:")
     tables.executescript(f"BEGIN; {_SCHEMA}")
     tables.execute("INSERT INTO meta VALUES (?, '', 0, 0, 0)", (os.urandom(16).hex(),))
-    if not (older := _older(files)):  # which tell of no receipts
-        _add_seen(tables, {receipt_seen(""): SeenLine("", "")})
-    for path in older:  # a torn row does not count
+    for path in _older(files):  # a torn row does not count
         for row in (files.read(path, MAX_OWNED) or b"").split(b"\n")[:-1]:
             with suppress(ValueError, TypeError, OverflowError):
                 _take_row(tables, path.rpartition("/")[2], row)
@@ -497,7 +495,7 @@ class SeenLines(Mapping[int, SeenLine]):
 
 
 def receipt_seen(doc_id: str) -> int:
-    """Return the number under which a receipt is noted as seen; that of "" is there where receipts are."""
+    """Return the number under which a receipt is noted as seen; that of "" where all of them are."""
     return -int(sha256(doc_id.encode()).hexdigest()[:15], 16)
 
 

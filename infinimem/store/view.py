@@ -327,9 +327,14 @@ class View:
         waiting = self.lines.waiting(None if among is None else {*among})
         if self.spec.has_entries and any(map(self._is_foreign, waiting)):
             newest = self.lines.newest  # turns are taken in order, so what is still to do is the end
-            waiting = [
-                seq for seq in waiting if not self._is_foreign(seq) or seq > newest.get(block_of(seq), 0)
-            ]
+            from infinimem.store.receipts import quoted_origins
+
+            told = self.derived(quoted_origins)  # what a person deleted since does not come back
+
+            def is_open(seq: int) -> bool:
+                return seq > newest.get(block_of(seq), 0) and seq not in told
+
+            waiting = [seq for seq in waiting if not self._is_foreign(seq) or is_open(seq)]
         return tuple(
             place
             for place in map(self.entry, waiting)

@@ -813,3 +813,73 @@ def test_a_copy_beside_the_buffer_is_merged_before_anything_is_drawn(shell: Shel
     texts = [text for _, _, text in lines(root, "CURRENT.md")]
     assert sum("9921" in text for text in texts) == 1, texts
     assert errors(shell, root) == []
+
+
+def synced(shell: Shell, *roots: Path) -> list[list[str]]:
+    """Sync in this order; give the receipts of what was mended each time."""
+    return [shell("--library", str(root), "--json", "sync").json["receipts"] for root in roots]
+
+
+def correct(root: Path, old: str, new: str) -> None:
+    for path in root.glob("topics/*.md"):
+        path.write_text(path.read_text().replace(old, new))
+
+
+def test_a_fact_that_one_side_deleted_is_drawn_by_no_other(shell: Shell, pair: tuple[Path, Path]) -> None:
+    """The turn behind a deleted fact waits nowhere: neither where it came by a sync, nor in a new clone."""
+    one, two = pair
+    say(shell, one, "I owe Tom 20 euros.")
+    synced(shell, one, two, one)
+    for path in one.glob("topics/*.md"):
+        path.write_text(re.sub(r"(?m)^- .*Tom.*\n", "", path.read_text()))
+    synced(shell, one, two)
+    say(shell, two, "The lake is low.")
+    shutil.rmtree(one / ".infinimem")
+    say(shell, one, "The sea is calm.")
+    synced(shell, one, two, one)
+    for root in pair:
+        assert not any("Tom" in text for texts in State.of(root).drawn.values() for text in texts)
+        assert errors(shell, root) == []
+
+
+def test_what_was_undone_over_there_is_nobodys_edit_here(shell: Shell, pair: tuple[Path, Path]) -> None:
+    """An edit that the other side takes back is back on both, once, without a receipt of its own here."""
+    one, two = pair
+    synced(shell, one, two, one)
+    correct(one, "live in Rome.", "live in Oslo.")
+    say(shell, one, "The river is high.")
+    synced(shell, one, two)
+    stamp = next(
+        path.stem for path in sorted(two.glob("journal/*-stamp-*.md")) if "edited" in path.read_text()
+    )
+    assert shell("--library", str(two), "undo", stamp).code == 0
+    assert synced(shell, two, one, two, one) == [[], [], [], []]
+    for root in pair:
+        ((fields, text),) = ((f, t) for _, f, t in lines(root, "topics/*.md") if "live in" in t)
+        assert (text, "source=user" in fields) == ("I live in Rome.", True)
+    assert files(one) == files(two)
+
+
+def test_what_both_edited_is_settled_once(shell: Shell, pair: tuple[Path, Path]) -> None:
+    """Who merges gives the second version a number; the other side takes that over and writes no receipt."""
+    one, two = pair
+    synced(shell, one, two, one)
+    correct(one, "live in Rome.", "live in Oslo.")
+    correct(two, "live in Rome.", "live in Bath.")
+    synced(shell, one, two)
+    assert synced(shell, one, two, one) == [[], [], []]
+    assert files(one) == files(two)
+    texts = [text for _, fields, text in lines(one, "topics/*.md") if "live in" in text and "human" in fields]
+    assert sorted(texts) == ["I live in Bath.", "I live in Oslo."]
+
+
+def test_a_topic_that_was_renamed_over_there_is_moved_by_nobody(
+    shell: Shell, pair: tuple[Path, Path]
+) -> None:
+    one, two = pair
+    synced(shell, one, two, one)
+    (topic,) = (path.stem for path in one.glob("topics/*.md") if "live in Rome" in path.read_text())
+    assert shell("--library", str(one), "rename", f"topics/{topic}", "homes").code == 0
+    assert synced(shell, one, two, one) == [[], [], []]
+    assert files(one) == files(two)
+    assert (two / "topics/homes.md").exists()
