@@ -66,16 +66,6 @@ def forgotten_seqs(
     return (known or frozenset()) | forgotten(map(parse_receipt, those)).keys()
 
 
-def quoted_origins(
-    view: View, known: frozenset[int] | None, changed: Collection[str] | None
-) -> frozenset[int]:
-    """Return what lines were drawn from that receipts quote, as people deleted them; for `View.derived`."""
-    doc_ids = view.below(JOURNAL) if known is None or changed is None else changed
-    those = view.each(one for one in doc_ids if one.startswith(JOURNAL) and one in view)
-    quotations = (line for receipt in map(parse_receipt, those) for line in receipt.quoted)
-    return (known or frozenset()).union(*(entry.origin for entry in map(parse_entry, quotations) if entry))
-
-
 def last_forget(view: View) -> int:
     """Return the number of the last `forget`: what comes of a snapshot with another one may quote it."""
     return view.derived(_highest)[1]

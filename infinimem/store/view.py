@@ -23,6 +23,7 @@ from infinimem.embedders.base import Embedder
 from infinimem.embedders.local import lazily
 from infinimem.errors import DocumentNotFound, closest
 from infinimem.markdown.document import Document, is_signed
+from infinimem.markdown.signature import parse_entry
 from infinimem.model import CURRENT, INBOX, LEFT, TRIES, Entry, Located, Reason, Receipt, Source, Unanswered
 from infinimem.settings import Settings
 from infinimem.spec import MEMORIES, StrategySpec, folders, spec_of
@@ -327,12 +328,9 @@ class View:
         waiting = self.lines.waiting(None if among is None else {*among})
         if self.spec.has_entries and any(map(self._is_foreign, waiting)):
             newest = self.lines.newest  # turns are taken in order, so what is still to do is the end
-            from infinimem.store.receipts import quoted_origins
 
-            told = self.derived(quoted_origins)  # what a person deleted since does not come back
-
-            def is_open(seq: int) -> bool:
-                return seq > newest.get(block_of(seq), 0) and seq not in told
+            def is_open(seq: int) -> bool:  # what a person deleted since does not come back
+                return seq > newest.get(block_of(seq), 0) and seq not in self.derived(_quoted)
 
             waiting = [seq for seq in waiting if not self._is_foreign(seq) or is_open(seq)]
         return tuple(
@@ -458,6 +456,14 @@ def _row(view: View, doc_id: str) -> CatalogRow:
     count = tokens.count(document.body) if size is None else size
     summary = document.summary or next((head.title for head in document.headings if head.title), "")
     return CatalogRow(doc_id, document.title, summary, count, len(document.entries), archived)
+
+
+def _quoted(view: View, known: frozenset[int] | None, changed: Collection[str] | None) -> frozenset[int]:
+    """Return what the lines were drawn from that receipts quote, as people deleted or edited them."""
+    doc_ids = view.below(JOURNAL) if known is None or changed is None else changed
+    those = view.each(one for one in doc_ids if one.startswith(JOURNAL) and one in view)
+    quoted = (parse_entry(line) for one in those for line in one.lines if line.startswith("- <"))
+    return (known or frozenset()).union(*(entry.origin for entry in quoted if entry))
 
 
 def without(entry: Entry, key: str) -> Entry:
