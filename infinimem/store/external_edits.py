@@ -120,7 +120,7 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         is_told = tale.is_undone or (is_own and before.line in tale.quoted)
         if was and _bare(was) != _bare(original.entry) and not (is_told or (came and _stands(was, entries))):
             edited.append((original, before.line))
-        is_told = tale.ends(original.doc_id) or original.doc_id in renamed
+        is_told = tale.ends(original.doc_id) or tale.last == DOUBLED or original.doc_id in renamed
         if seq not in merged and original.doc_id != before.doc_id and not is_told:
             carried.append((original, before.doc_id))
     return ExternalEdits(

@@ -883,3 +883,18 @@ def test_a_topic_that_was_renamed_over_there_is_moved_by_nobody(
     assert synced(shell, one, two, one) == [[], [], []]
     assert files(one) == files(two)
     assert (two / "topics/homes.md").exists()
+
+
+def test_what_was_moved_here_and_edited_there_is_settled_once(shell: Shell, pair: tuple[Path, Path]) -> None:
+    """It stands as edited; the side that had moved it takes that over, and writes no receipt."""
+    one, two = pair
+    synced(shell, one, two, one)
+    (topic,) = (path for path in one.glob("topics/*.md") if "live in Rome" in path.read_text())
+    (line,) = re.findall(r"(?m)^- .*live in Rome.*\n", topic.read_text())
+    topic.write_text(topic.read_text().replace(line, ""))
+    (one / "topics/homes.md").write_text(f"# Homes\n\n{line}")
+    correct(two, "live in Rome.", "live in Bath.")
+    synced(shell, one, two)
+    assert synced(shell, one, two, one) == [[], [], []]
+    assert files(one) == files(two)
+    assert [text for _, _, text in lines(one, "topics/*.md") if "live in" in text] == ["I live in Bath."]
