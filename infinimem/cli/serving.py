@@ -76,7 +76,6 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
     memory = options.serving()
     from infinimem.mcp import server
-    from infinimem.serving.http import listen, names, serve
 
     with memory.llm.cap(options.max_tokens):
         serving = server.make_server(memory, trust_user, options.folder())
@@ -87,6 +86,8 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             server.serve_stdio(serving)
             return
+        from infinimem.serving.http import listen, names, serve
+
         chosen = os.environ.get(server.TOKEN)
         token = server.token_of(chosen)
         with listen(address, remote) as listening:
@@ -105,8 +106,7 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def connect(options: Options, agent: tuple[str, ...], undo: bool, yes: bool) -> None:
     """AGENT is claude-code, codex, cursor, gemini, opencode, claude-desktop or vscode; without it, all that
-    are found. Shows each change and asks; in a pipe it only shows, unless --yes is given.
-    """
+    are found. Shows each change and asks; in a pipe it only shows, unless --yes is given."""
     from infinimem.hooks import connect as connecting
 
     out, arguments = options.out, ["mcp"]

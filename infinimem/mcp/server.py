@@ -36,7 +36,6 @@ from infinimem.markdown.characters import clean_text, visible
 from infinimem.mcp.offers import TABLES, Offer, TaskTool, caller, offers
 from infinimem.memory import Memory
 from infinimem.reader import Reader
-from infinimem.serving.http import refused, reply
 from infinimem.store.files import digest
 from infinimem.tools.tool import LABEL, Result, Tool, shown
 
@@ -303,6 +302,8 @@ def token_of(chosen: str | None) -> str:
 
 def make_app(server: Any, names: list[str], token: str) -> Any:
     """Make the ASGI application that lets through who carries the token and calls it by one of `names`."""
+    from infinimem.serving.http import refused, reply
+
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MAX_BODY,
