@@ -27,7 +27,6 @@ from infinimem.results import (
     summary,
     without_blanks,
 )
-from infinimem.store.lines import block_of
 
 if TYPE_CHECKING:
     from infinimem.operations.as_of import FactChange
@@ -194,6 +193,8 @@ def undo(options: Options, receipt: str | None, together: bool) -> None:
             show_receipt(out, one)
         taken = next(one for one in memory.receipts() if done[-1].notes[0].endswith(f" {one.label}"))
         out.say(f"taken back: the {taken.op} of {taken.time} ({summary(taken)})")
+        from infinimem.store.lines import block_of
+
         places, block = memory.view.entries("evidence"), block_of(taken.high)
         later = [str(p.seq) for p in places if p.seq > taken.high and block_of(p.seq) == block]
         if later and not receipt:
