@@ -1,4 +1,4 @@
-"""Measures of rankings and of answers, means over questions, and how sure a difference of two methods is.
+"""Measures of rankings and of answers.
 
 A piece of a ranking is scored by the ids that it holds or cites; an id counts where it comes first, relevance
 is binary. Sources: recall, hit and nDCG as in Manning and others, Introduction to Information Retrieval
@@ -23,9 +23,6 @@ from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from infinimem.errors import ModelNotConfigured
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.llm.base import LLM
@@ -45,7 +42,6 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _ARTICLES_AND = re.compile(r"\b(?:a|an|the|and)\b")
 _WORDS = re.compile(r"\w+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
-_RESAMPLES = 10_000
 Piece = tuple[Collection[Hashable], int]
 """The ids that a piece of evidence holds, and its tokens."""
 
@@ -261,31 +257,6 @@ def by_choice(question: Question, answer: str) -> Mapping[str, float]:
 def unscored(*_: object) -> dict[str, float]:
     """Nothing: the data set names no evidence, or the measure is a judge's, or one of the ranking alone."""
     return {}
-
-
-# ── over questions ──────────────────────────────────────────────────────────────────────────────
-
-
-def percentile(values: Iterable[float], share: float) -> float:
-    """Return the smallest value that at least this share of all (0 to 1) reach; 0 of nothing."""
-    return float(np.quantile([*values] or [0.0], share, method="inverted_cdf"))
-
-
-def paired_difference(differences: Sequence[float]) -> dict[str, float]:
-    """Return the mean, and by bootstrap (Efron and Tibshirani, 1993) its 95 % from "low" to "high"."""
-    scores = np.array(differences, dtype=np.float32)
-    means = _times_drawn(len(differences)) @ scores / len(differences)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return {"mean": fmean(differences), "low": float(low), "high": float(high)}
-
-
-@lru_cache(maxsize=4)
-def _times_drawn(questions: int) -> NDArray[np.float32]:
-    """Return how often each resample draws each question: the same for all measures and methods of a run."""
-    generator = np.random.default_rng(7)
-    draws = (generator.integers(0, questions, questions) for _ in range(_RESAMPLES))
-    row = np.dtype((np.float32, (questions,)))
-    return np.fromiter((np.bincount(draw, minlength=questions) for draw in draws), row, _RESAMPLES)
 
 
 # ── by a judge ──────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ from cases import each
 
 from infinimem.errors import ModelError
 from infinimem.evaluation import metrics
+from infinimem.evaluation.report import paired_difference
 from infinimem.llm.offline import tell
 
 WORDS = "the cat sat on a mat and dogs ran to the painted fences in 2023 while running cats".split()
@@ -30,7 +31,7 @@ def drawn_texts(seed: int = 1, count: int = 60) -> list[tuple[str, str]]:
 
 
 def _difference(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
-    return metrics.paired_difference([a - b for a, b in zip(ours, theirs, strict=True)])
+    return paired_difference([a - b for a, b in zip(ours, theirs, strict=True)])
 
 
 def _is_sure(found: dict[str, float]) -> bool:
