@@ -115,9 +115,7 @@ def document(asked: Asked) -> Page | Moved:
         "is_ours": not is_note and found.id.startswith((CURRENT, TOPICS)),
         "done": next((one for one in newest if one.label == asked.query.get("did")), None),
     }
-    lines = demand(
-        Toolbox(lambda: view).read_lines(doc_id=found.id, start=start)
-    )  # with what awaits approval
+    lines = demand(Toolbox(lambda: view).read_lines(doc_id=found.id, start=start))  # what awaits approval too
     return Page("document.html", lines, shown)
 
 
@@ -127,8 +125,7 @@ def line(asked: Asked) -> Page:
     events = history(view, seq)
     place = view.entry(seq)
     moves = [event for event in events if event.event == "receipt" and event.seq == seq]
-    records = recorded(view)
-    steps = records.steps(seq)
+    steps = recorded(view).steps(seq)
     shown = {
         "fact": site.fact(view, place, former=True, drawn=True) if place else None,
         "seq": seq,
@@ -159,22 +156,20 @@ def search(asked: Asked) -> Page:
         marked = [(one, _marked(one["text"], terms, words)) for one in lines]
         first = [row for row in marked if any(is_hit for _, is_hit in row[1])] or marked
         if first:
-            rest = [row for row in marked if row not in first]
-            found.append({**hit, "lines": first, "rest": rest})
+            found.append({**hit, "lines": first, "rest": [row for row in marked if row not in first]})
     shown = {"query": query, "scope": scope, "scopes": SCOPES, "chosen": chosen, "counts": counts}
     return Page("search.html", data, {**shown, "found": found})
 
 
 def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
-    doc = view.document(hit["doc_id"])
     if hit["seqs"]:
         facts = (site.fact(view, place) for place in map(view.entry, hit["seqs"]) if place)
         lines = [{**one, "year": (one["when"] or one["time"])[:4]} for one in facts]
     else:
         own = {"seq": 0, "source": "", "speaker": "", "year": ""}
         lines = [own | {"text": text, "line": number} for number, text in numbered(hit) if text.strip()]
-    return [one | {"document": doc.id} for one in lines]
+    return [one | {"document": hit["doc_id"]} for one in lines]
 
 
 def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str, bool]]:
@@ -189,8 +184,7 @@ def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str
 def timeline(asked: Asked) -> Page:
     """List receipts by day, the newest first; if a document is named, of that alone."""
     about, start = asked.query.get("document", ""), asked.start
-    view = asked.reader.view
-    every = recorded(view).receipts
+    every = recorded(asked.reader.view).receipts
     found = [one for one in every[::-1] if not about or about in [name for name, *_ in one.files]]
     some = found[start - 1 : start - 1 + LISTED]
     days = [
@@ -202,8 +196,7 @@ def timeline(asked: Asked) -> Page:
 
 def receipt(asked: Asked) -> Page:
     """Show what one transaction did, line by line, and whether it can be taken back."""
-    view = asked.memory.view
-    records = recorded(view)
+    records = recorded(asked.memory.view)
     one = named(records.receipts, asked.path["name"])
     shown = {
         "receipt": one,
@@ -324,8 +317,7 @@ def undo(asked: Asked) -> Moved:
     if together and together != undoing(asked, named(asked.memory.receipts(), name))["together"]:
         raise LibraryError("others lean on that receipt now: look at its page again")
     done = asked.memory.undo(name, bool(together))[0]  # of several the one that leans on no other
-    doc_id = asked.form.get("doc", "")
-    if doc_id in asked.memory.view:
+    if (doc_id := asked.form.get("doc", "")) in asked.memory.view:
         return Moved(f"/doc/{doc_id}", {"did": done.label})
     return Moved(f"/receipt/{done.label}")
 
@@ -360,7 +352,7 @@ def forgetting(asked: Asked, said: str = "") -> Page:
     name = (asked.form or asked.query).get("seq", "")
     going = asked.memory.forget([site.seq_of(name)], dry_run=True)
     digest = sha256(repr((going.rows, going.files, going.records)).encode()).hexdigest()
-    shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest, "done": None}
+    shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": digest}
     return Page("forgetting.html", results.forgotten_json(going, planned=True), shown)
 
 
@@ -372,7 +364,7 @@ def forget(asked: Asked) -> Page:
     if asked.form.get("typed", "").strip() != preview.shown["words"]:
         return forgetting(asked, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
     done = asked.memory.forget([int(preview.shown["seq"])])
-    return Page("forgetting.html", results.forgotten_json(done), {"said": "", "done": done})
+    return Page("forgotten.html", results.forgotten_json(done), {"done": done})
 
 
 def asking(asked: Asked) -> Page:
