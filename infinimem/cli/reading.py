@@ -121,7 +121,8 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: S
 def ls(options: Options, offset: int, limit: int, scope: Scope) -> None:
     memory, out = options.reading(notes=True), options.out
     tool = options.snapshot(memory).tools.list_docs
-    docs, result = list[Any](), dict[str, Any](has_more=True)
+    docs: list[Any] = []
+    result: dict[str, Any] = {"has_more": True}
     while result["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
         left = min(limit - len(docs), PAGE)
         result = demand(tool(offset=offset + len(docs), limit=left, scope=scope))

@@ -178,12 +178,7 @@ class Estimate:
                 if "answerer" in self.paid and not self.retrieval_only:
                     _book(self.usage, (spec.text, "answering"), answering(shown, length))
                 if "judge" in self.paid and not self.retrieval_only and question.kind:
-                    # two rules are asked, or once for all items of a rubric, each with a verdict of its own
-                    judging, items = Usage(2, 2 * (PROMPT + length + 2 * REPLY), 2 * REPLY), question.rubric
-                    if items:
-                        size_of_all = sum(map(tokens.estimate, items))
-                        judging = Usage(1, PROMPT + length + size_of_all + REPLY, len(items) * REPLY)
-                    _book(self.usage, (spec.text, "judging"), judging)
+                    _book(self.usage, (spec.text, "judging"), _judging(question, length))
 
     @property
     def total(self) -> Usage:
@@ -199,3 +194,11 @@ class Estimate:
         parts = ", ".join(f"{phase} {count:,}" for phase, count in phases.items())
         size = f"{total.tokens_in:,} tokens in and {total.tokens_out:,} out"
         return f"about {total.calls:,} calls, {size} ({parts})"
+
+
+def _judging(question: Question, length: int) -> Usage:
+    """Two rules are asked, or once for all items of a rubric, each of which has a verdict of its own."""
+    if not question.rubric:
+        return Usage(2, 2 * (PROMPT + length + 2 * REPLY), 2 * REPLY)
+    items = sum(map(tokens.estimate, question.rubric))
+    return Usage(1, PROMPT + length + items + REPLY, len(question.rubric) * REPLY)

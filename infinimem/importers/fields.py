@@ -33,7 +33,9 @@ Json = Mapping[str, Any]
 
 TOLD: Mapping[str, Any] = tomllib.loads(files(__package__).joinpath("marks.toml").read_text("utf-8"))
 """What other programs write, and by what it is told."""
-THINKING, TOOLS, ATTACHED = map(str, TOLD["parts"].values())
+THINKING: str = TOLD["parts"]["think|thought|reason"]
+TOOLS: str = TOLD["parts"]["tool|function"]
+ATTACHED: str = TOLD["parts"]["image|file|document|audio|video"]
 ROLES: Mapping[str, str] = {name: role for role, names in TOLD["roles"].items() for name in names}
 MARKS = {name: re.compile(re.sub(r"\n\s+", "", mark)) for name, mark in TOLD["patterns"].items()}
 
@@ -177,8 +179,7 @@ class Format:
 
 # ── days ────────────────────────────────────────────────────────────────────────────────────────
 
-_NAMED = [name.lower() for name in MONTHS]
-_PATTERNS = patterns("infinimem.importers", "days.txt")
+_FORMS = {name: form for name, form in patterns(__package__, "days.txt").items() if name.startswith("form ")}
 
 
 def day_of(text: str) -> str | None:
@@ -215,12 +216,12 @@ def moment(text: object) -> str | None:
 
 
 def _days(text: str) -> Iterator[tuple[str, str]]:
-    for kind, form in ((name, form) for name, form in _PATTERNS.items() if name.startswith("form ")):
+    for kind, form in _FORMS.items():
         for match in form.finditer(text[:1000]):
             parts = match.groupdict()
             name = (parts.get("name") or "")[:3].lower()
             day, month = int(parts["day"]), int(parts.get("month") or 0)
-            month = month or next(at for at, one in enumerate(_NAMED, 1) if one.startswith(name))
+            month = month or next(at for at, one in enumerate(MONTHS, 1) if one.lower().startswith(name))
             if kind == "form ended" and day != month and (day > 12) == (month > 12):
                 continue  # 10-03-2024
             if kind == "form ended" and month > 12:

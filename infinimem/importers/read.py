@@ -380,8 +380,7 @@ Contents = Mapping[str, Set[bytes]]  # of each note, by path, its passages
 def passage(text: str, session: str | None) -> bytes:
     """Return what tells a passage of a note from others: its text without the note's name before it."""
     title = (session or "").rpartition("/")[2]
-    said = clean_text(text).rstrip().removeprefix(title)
-    return _digest(said)
+    return _digest(clean_text(text).rstrip().removeprefix(title))
 
 
 class Again:

@@ -125,9 +125,7 @@ class _Calls:
             question: a question in plain words
         """
         answer = self.reading.ask(question)
-        citations = [
-            {**asdict(cited), "text": span(cited.text, 0, LINE_LENGTH)[0]} for cited in answer.citations
-        ]
+        citations = [{**asdict(one), "text": span(one.text, 0, LINE_LENGTH)[0]} for one in answer.citations]
         return {"answer": visible(clean_text(answer.text)), "citations": citations}
 
     def remember(

@@ -384,7 +384,8 @@ def note_questions() -> list[Mapping[str, Any]]:
 
 def read_notes(path: Path, name: str) -> dict[str, bytes]:
     """Return the notes of a collection by path; UsageError if its archive is damaged or leads elsewhere."""
-    archive, found = path if path.is_file() else path / f"notes_{name}.tar.xz", dict[str, bytes]()
+    archive = path if path.is_file() else path / f"notes_{name}.tar.xz"
+    found: dict[str, bytes] = {}
     if not archive.is_file():
         below = {file.relative_to(path).as_posix(): file for file in (path / name).rglob("*.md")}
         return {doc: below[doc].read_bytes() for doc in sorted(below)}
