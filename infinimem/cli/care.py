@@ -1,4 +1,4 @@
-"""Commands that look after a library: status, doctor, lint, config, trust, watch, completion."""
+"""Commands that look after a library: status, doctor, sync, lint, config, trust, watch, completion."""
 
 from __future__ import annotations
 
@@ -135,8 +135,7 @@ def git_setup(options: Options, yes: bool) -> None:
 @click.argument("name", metavar="[PATH]", required=False)
 def merge_file(options: Options, base: Path, ours: Path, theirs: Path, name: str | None) -> None:
     """The result is written to OURS. PATH is where the file lies in the library; it is taken from the header
-    where it is not given.
-    """
+    where it is not given."""
     from infinimem.operations.sync import merge_versions
 
     merge_versions(name, base, ours, theirs)

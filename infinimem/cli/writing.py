@@ -45,8 +45,7 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @click.argument("directory", metavar="[DIR]", required=False)
 def init(options: Options, directory: str | None) -> None:
     """DIR defaults to --library, then to the current folder; it is created if missing. Notes in it are not
-    changed.
-    """
+    changed."""
     from infinimem.memory import open_memory
 
     path = Path.cwd() / Path(directory or options.library or ".").expanduser()

@@ -447,8 +447,7 @@ class Fleet:
             return Head(files=store.folder_files(Path(folder)))
 
 
-open_fleet = Fleet
-"""As `open_memory` opens one library."""
+open_fleet = Fleet  # as `open_memory` opens one library
 
 
 def _anew(library: str, attempt: Callable[[], T]) -> T:
