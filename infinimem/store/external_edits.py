@@ -18,18 +18,10 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, parse_entry, resigned
 from infinimem.model import BUFFERS, INBOX, Entry, Located, ReceiptRow
+from infinimem.store.line_map import reading
 from infinimem.store.lines import block_of
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
-from infinimem.store.receipts import (
-    DOUBLED,
-    RENAME,
-    UNDONE,
-    Tale,
-    parse_receipt,
-    reading,
-    receipt_ids,
-    tales_of,
-)
+from infinimem.store.receipts import DOUBLED, RENAME, UNDONE, Tale, parse_receipt, receipt_ids, tales_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.state import Changes, SeenLine, receipt_seen
 from infinimem.store.view import View, without
