@@ -21,8 +21,8 @@ from infinimem.operations.doctor import examine, repair
 from infinimem.store.commit import Installation
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
-from infinimem.store.receipts import keep_withheld
 from infinimem.store.view import Applied
+from infinimem.store.withheld import keep_withheld
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from infinimem.operations.git import GitUnusable
 from infinimem.store import disk
 from infinimem.store.disk import At
 from infinimem.store.library import Library, init
-from infinimem.store.receipts import keep_replies, keep_withheld
 from infinimem.store.view import Applied
+from infinimem.store.withheld import keep_replies, keep_withheld
 
 START = datetime(2025, 3, 3, 12, tzinfo=UTC)
 SECRET = 'Dr. "Vu" treats my psoriasis | in Évora; she said: C:\\temp.\nSecond line, indented in the file.'

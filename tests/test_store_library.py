@@ -17,7 +17,8 @@ from infinimem.model import Derived, Entry, Move, NewEntry, Plan, Receipt, Turn
 from infinimem.operations.doctor import examine
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library, init
-from infinimem.store.receipts import from_line_map, line_map, reverse_diffs, reverted
+from infinimem.store.line_map import from_line_map, line_map, reverted
+from infinimem.store.receipts import reverse_diffs
 from infinimem.store.view import Applied, View
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)

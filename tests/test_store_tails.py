@@ -18,8 +18,8 @@ from infinimem.errors import LibraryError
 from infinimem.model import NewEntry, Plan, RejectedReply, Turn
 from infinimem.store import disk
 from infinimem.store.library import Library, init
-from infinimem.store.receipts import KEPT, REJECTED, keep_replies
 from infinimem.store.view import Applied
+from infinimem.store.withheld import KEPT, REJECTED, keep_replies
 from infinimem.testing import ScriptedLLM
 
 DAY = "2025-03-01"

@@ -30,14 +30,15 @@ def test_five_tools_by_iteration_attribute_and_name() -> None:
 
 def test_schemas_say_what_the_functions_take() -> None:
     for tool in TOOLS:
-        assert tool.listed("input_schema")["input_schema"] == tool.parameters
         assert set(tool.parameters["required"]) <= set(tool.parameters["properties"])
         assert all("description" in rule for rule in tool.parameters["properties"].values())
         assert list(inspect.signature(getattr(TOOLS, tool.name)).parameters) == [
             *tool.parameters["properties"]
         ]
+    for tool, one, other in zip(TOOLS, TOOLS.openai(), TOOLS.anthropic(), strict=True):
+        assert (one["function"]["name"], other["name"]) == (tool.name, tool.name)
+        assert one["function"]["parameters"] == other["input_schema"] == tool.parameters
     assert json.dumps(TOOLS.openai())
-    assert [tool["name"] for tool in TOOLS.anthropic()] == NAMES
 
 
 @each(
@@ -95,7 +96,7 @@ def test_what_can_be_mended_is_mended_and_told() -> None:
 
 @given(st.text(alphabet="`~\n a", max_size=60))
 def test_no_stored_text_ends_the_fence(text: str) -> None:
-    opening, *inside, closing = fenced(text).split("\n")
+    opening, *inside, closing = fenced(text, "memory").split("\n")
     fence = opening.removesuffix("memory")
     assert closing == fence
     assert set(fence) == {"`"}

@@ -13,7 +13,7 @@ from web_browser import browser as browser
 
 from infinimem import open_memory
 from infinimem.model import Move, Reason, Withheld
-from infinimem.store.receipts import keep_withheld
+from infinimem.store.withheld import keep_withheld
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
 LOOKS = ((1280, "light"), (400, "dark"))

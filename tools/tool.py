@@ -134,8 +134,8 @@ def _rule(kind: Any) -> dict[str, Any]:
     choices = {"enum": [*get_args(kind)]} if get_origin(kind) is Literal else {}
     known: dict[str, Any] = {"type": _TYPES[str if choices else kind], **choices}
     for rule in rules:
-        words = zip(("minimum", "maximum", "maxLength"), rule, strict=True)
-        known |= {word: value for word, value in words if value is not None}
+        words = {"minimum": rule.minimum, "maximum": rule.maximum, "maxLength": rule.longest}
+        known |= {word: value for word, value in words.items() if value is not None}
     return known
 
 

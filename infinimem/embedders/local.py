@@ -149,10 +149,8 @@ class Network:
 
 
 class Local:
-    """A model of files: `means` gives the mean of the vectors of each text's tokens, 0 where it has none.
-
-    `title` is the name by which it may be known that it reads something before a text.
-    """
+    """A model of files: `means` gives the mean of the vectors of each text's tokens, 0 where it has none,
+    and by `title` it is known what it reads before a text (`prefix_of`)."""
 
     semantic = True
 
@@ -237,7 +235,7 @@ def _minilm(title: str, digest: str, weights: bytes, rules: bytes) -> Local:
 
 @lru_cache(maxsize=1)
 def cross_encoder(path: Path) -> Callable[[str, Iterable[str]], list[float]]:
-    """Load the model of a folder, as of `minilm`, that tells how likely texts answer a question.
+    """Load the model of a folder, as of `load_model`, that tells how likely texts answer a question.
     Source of the kind: huggingface.co/cross-encoder/ms-marco-MiniLM-L-6-v2."""
     weights, rules = files_in(path, "cross-encoder", _WEIGHTS["minilm"])
     with _loading("minilm", weights):  # which needs the same packages

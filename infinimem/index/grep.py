@@ -297,7 +297,7 @@ class Text:
             if (file, state) == self._state:
                 return
             query = "select name, mtime, size, inode, start, length from place join document on id = doc"
-            places = {(row[0], Stamp(*row[1:4])): (row[4], sum(row[4:])) for row in db.execute(query)}
+            places = {(row[0], Stamp(*row[1:4])): (row[4], row[4] + row[5]) for row in db.execute(query)}
         finally:
             self.index.release(db)
         self._data, self._places = b"", {}
@@ -379,9 +379,10 @@ def _scan(data: mmap.mmap | bytes, pattern: Pattern, chunks: Sequence[tuple[int,
         some = chunks[cut[0] : cut[1]]
         return [place for start, end in some for place in pattern.lines(data, start, end)]
 
+    if many == 1:
+        return work((0, len(chunks)))
     with ThreadPoolExecutor(many) as threads:
-        apart = threads.map if many > 1 else map
-        return [place for places in apart(work, pairwise(cuts)) for place in places]
+        return [place for places in threads.map(work, pairwise(cuts)) for place in places]
 
 
 def _matches(

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 GAIN = 0.3
 """What a prior adds to a score or takes from it, as a share."""
+POINTING = frozenset(Path(__file__).with_name("pointing.txt").read_text(encoding="utf-8").split())
+"""Words that stand for what was said before."""
 
 
 def factors(question: str, rows: Sequence[Row], settings: SearchSettings) -> list[float]:
@@ -222,12 +224,6 @@ def kin() -> Mapping[str, frozenset[str]]:
         for group in groups
         for term in group
     }
-
-
-@cache
-def pointing() -> frozenset[str]:
-    """Words that stand for what was said before."""
-    return frozenset(Path(__file__).with_name("pointing.txt").read_text(encoding="utf-8").split())
 
 
 def related(terms: Iterable[str]) -> list[str]:

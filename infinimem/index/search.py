@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from infinimem.errors import ModelUnavailable
 from infinimem.index.pieces import BLOCK, GROUPS, PASSAGE, WHOLE, Pieces, Row, cut, name_key, plain
-from infinimem.index.questions import factors, pointing, related
+from infinimem.index.questions import POINTING, factors, related
 from infinimem.index.tables import SAID_PART, Reading, Tables
 from infinimem.index.words import AROUND, DIGITS, DOCUMENTS, ENTRIES, OWN, Lookup, compared, rarity
 from infinimem.log import log
@@ -236,7 +236,7 @@ class Searcher:
     def _is_about(self, name: str, row: Row, asked: Sequence[str]) -> bool:
         """Whether it points to what is beside it ("I gave it away"), or its headings or turns have a word."""
         item = self._pieces.shown(name, row) if row.seq else None
-        if item is None or not pointing().isdisjoint(re.findall(r"[\w']+", item.text.casefold())):
+        if item is None or not POINTING.isdisjoint(re.findall(r"\w+", item.text.casefold())):
             return True
         texts = [*item.headings, *(turn.text for turn in self._pieces.turns(item.origin))]
         return not set(asked).isdisjoint(self._words.kept(" ".join(texts)).split())

@@ -107,9 +107,10 @@ class Reading:
         self._means = dict[str, dict[str, float]]()
         for name, bags in self.bags.items():
             rows, *terms = sizes[name]
-            fields, count = zip((OWN, AROUND), terms, strict=True), max(rows + len(bags), 1)
+            count = max(rows + len(bags), 1)
             self._means[name] = {
-                field: (some + sum(bag.lengths[field] for bag in bags)) / count for field, some in fields
+                field: (some + sum(bag.lengths[field] for bag in bags)) / count
+                for field, some in zip((OWN, AROUND), terms, strict=True)
             }
 
     def count(self, table: str) -> int:

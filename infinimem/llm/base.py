@@ -80,7 +80,6 @@ class LLM(Protocol):
             ModelUnavailable: the endpoint does not answer.
             ModelNotConfigured: a key or a model name is missing.
         """
-        ...
 
 
 class Wrapper:

@@ -32,20 +32,9 @@ from infinimem.store import sequence, state
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.folders import is_inside
 from infinimem.store.library import Clock, Library
+from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.lines import block_of
-from infinimem.store.receipts import (
-    Reverse,
-    forgotten,
-    from_line_map,
-    last_forget,
-    line_map,
-    named,
-    quoted,
-    reading,
-    receipts_of,
-    reverse_diffs,
-    reverted,
-)
+from infinimem.store.receipts import forgotten, last_forget, named, quoted, receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.view import Scope, View, whole
 from infinimem.user_folders import SETTINGS, cache_folder, delete_cache

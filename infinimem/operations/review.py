@@ -22,8 +22,8 @@ from infinimem.model import CURRENT, INBOX, Located, Move, Plan, Receipt
 from infinimem.store import spec
 from infinimem.store.library import Library
 from infinimem.store.plans import REVIEW, home_of
-from infinimem.store.receipts import drop_withheld, mark
 from infinimem.store.view import Rejected, View, archive_of
+from infinimem.store.withheld import drop_withheld, mark
 
 CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
 """Why an archiving was withheld, by the law's reason code."""

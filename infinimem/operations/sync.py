@@ -17,7 +17,7 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.model import BUFFERS, Receipt
 from infinimem.operations.forget.redaction import without_records
-from infinimem.operations.git import GONE, OURS, GitUnusable, NoRepository, Repository, advice, commit
+from infinimem.operations.git import GONE, MARKS, OURS, GitUnusable, NoRepository, Repository, advice, commit
 from infinimem.spec import folders
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.library import Library
@@ -27,10 +27,7 @@ from infinimem.store.plans import Rendered
 from infinimem.store.spec import JOURNAL
 
 ATTRIBUTES = ".gitattributes"
-DRIVER = (
-    f"{shlex.quote(sys.executable)} -m infinimem merge-file %O %A %B %P 2>/dev/null"
-    " || git merge-file --quiet --diff3 %A %O %B"
-)
+DRIVER = f"{shlex.quote(sys.executable)} -m infinimem merge-file %O %A %B %P 2>/dev/null || {MARKS}"
 """Should the program be gone from there, git leaves both sides in the file, which the next command merges."""
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """git's name of a tree without files."""

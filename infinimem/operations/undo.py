@@ -22,6 +22,7 @@ from infinimem.spec import folders, strategies
 from infinimem.store.external_edits import ExternalEdits, adopt, differences, find_edits, tracked
 from infinimem.store.files import digest
 from infinimem.store.library import Library
+from infinimem.store.line_map import Reverse, from_line_map, line_map, reading, reverted
 from infinimem.store.lines import held_by, link_to, sources_of, stem
 from infinimem.store.plans import Rendered, described, is_emptied
 from infinimem.store.receipts import (
@@ -29,16 +30,11 @@ from infinimem.store.receipts import (
     FORGET,
     RENAME,
     UNDONE,
-    Reverse,
     forgotten,
-    from_line_map,
-    line_map,
     named,
     quoted,
-    reading,
     receipts_of,
     reverse_diffs,
-    reverted,
 )
 from infinimem.store.spec import EVIDENCE, TOPICS
 from infinimem.store.view import View, is_hidden

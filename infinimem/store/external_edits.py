@@ -18,18 +18,10 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, parse_entry, resigned
 from infinimem.model import BUFFERS, INBOX, Entry, Located, ReceiptRow
+from infinimem.store.line_map import reading
 from infinimem.store.lines import block_of
 from infinimem.store.plans import HEADER_KEYS, Rendered, is_emptied
-from infinimem.store.receipts import (
-    DOUBLED,
-    RENAME,
-    UNDONE,
-    Tale,
-    parse_receipt,
-    reading,
-    receipt_ids,
-    tales_of,
-)
+from infinimem.store.receipts import DOUBLED, RENAME, UNDONE, Tale, parse_receipt, receipt_ids, tales_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.state import Changes, SeenLine, receipt_seen
 from infinimem.store.view import View, without
@@ -91,15 +83,14 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     new = (place.entry for seq, places in entries.items() if seq not in seen for place in places)
     foreign = (entry for entry in new if block_of(entry.seq) != own)
     # a short number that somebody typed has no origin
-    came = unseen(view, seen)
     knows = own is not None and receipt_seen("") in seen
-    is_merged = bool(came) or (knows and any(block_of(one.seq) or one.origin for one in foreign))
-    tales, _ = tales_of(view, differences(view, seen) if came else (), came)
-    said_of, blocks = tales_of(view, doubled, receipt_ids(view))
+    elsewhere = _Elsewhere(view, seen)
+    is_merged = elsewhere.came or (knows and any(block_of(one.seq) or one.origin for one in foreign))
+    tales, blocks = tales_of(view, doubled, receipt_ids(view))
     left, merged = list[Located](), set[int]()
     for seq, places in doubled.items():
-        if is_merged or _is_told(places, said_of[seq], not blocks <= {own}):
-            standing = _left_standing(places, said_of[seq])
+        if is_merged or _is_told(places, tales[seq], not blocks <= {own}):
+            standing = _left_standing(places, tales[seq])
             left += [place for place in places if place not in standing]
             places = standing
             merged.add(seq)
@@ -107,21 +98,16 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         if seq in entries:  # a turn that somebody copied is no other turn: `doctor` names it
             entries[seq] = places
             copies += [place for place in places if place is not kept[seq]]
-    receipts = map(parse_receipt, view.each(came))
-    renamed = {file[0] for one in receipts if one.op == RENAME for file in one.files}
     edited: list[tuple[Located, str]] = []
     carried: list[tuple[Located, str]] = []
     for seq, places in entries.items():
-        original, before, tale = kept.get(seq, places[0]), seen.get(seq), tales.get(seq, _UNTOLD)
+        original, before = kept.get(seq, places[0]), seen.get(seq)
         if before is None or (seq in merged and original.entry.source == "human"):
             continue
         was = parse_entry(before.line) if original.entry.line.rstrip() != before.line.rstrip() else None
-        is_own = was and (was.text.rstrip() == original.text.rstrip() or original.entry.source == "human")
-        is_told = tale.is_undone or (is_own and before.line in tale.quoted)
-        if was and _bare(was) != _bare(original.entry) and not (is_told or (came and _stands(was, entries))):
+        if was and _bare(was) != _bare(original.entry) and not elsewhere.edited(was, original, entries):
             edited.append((original, before.line))
-        is_told = tale.ends(original.doc_id) or tale.last == DOUBLED or original.doc_id in renamed
-        if seq not in merged and original.doc_id != before.doc_id and not is_told:
+        if not (seq in merged or original.doc_id == before.doc_id or elsewhere.moved(seq, original.doc_id)):
             carried.append((original, before.doc_id))
     return ExternalEdits(
         typed=tuple(typed),
@@ -129,27 +115,47 @@ def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
         kept=kept,
         left=tuple(left),
         edited=tuple(edited),
-        deleted=tuple(_gone(view, seen, tales)),
+        deleted=tuple(_gone(view, seen, elsewhere)),
         carried=tuple(carried),
     )
 
 
-def _stands(was: Entry, entries: Mapping[int, Sequence[Located]]) -> bool:
-    """Return whether what a line said stands under another number, which a merge gave it."""
-    copies = (one for places in entries.values() for one in places if was.seq in one.entry.origin)
-    return any(one.text == was.text for one in copies)
+class _Elsewhere:
+    """What another copy did to lines, as receipts tell that came since: nobody did it here."""
+
+    def __init__(self, view: View, seen: Mapping[int, SeenLine]) -> None:
+        receipts = unseen(view, seen)
+        self.came = bool(receipts)
+        self._tales, _ = tales_of(view, differences(view, seen) if receipts else (), receipts)
+        renames = (one for one in map(parse_receipt, view.each(receipts)) if one.op == RENAME)
+        self._renamed = {file[0] for one in renames for file in one.files}
+
+    def tale(self, seq: int) -> Tale:
+        return self._tales.get(seq, _UNTOLD)
+
+    def moved(self, seq: int, doc_id: str) -> bool:
+        """Return whether it put a line into a document."""
+        tale = self.tale(seq)
+        return tale.ends(doc_id) or tale.last == DOUBLED or doc_id in self._renamed
+
+    def edited(self, was: Entry, now: Located, entries: Mapping[int, Sequence[Located]]) -> bool:
+        """Return whether it had a line read otherwise: by an edit, an undo, or another number in a merge."""
+        tale = self.tale(was.seq)
+        is_signed = was.text.rstrip() == now.text.rstrip() or now.entry.source == "human"
+        if tale.is_undone or (is_signed and was.line in tale.quoted):
+            return True
+        copies = (one for places in entries.values() for one in places if was.seq in one.entry.origin)
+        return self.came and any(one.text == was.text for one in copies)
 
 
-def _gone(
-    view: View, seen: Mapping[int, SeenLine], tales: Mapping[int, Tale]
-) -> Iterator[tuple[int, SeenLine]]:
+def _gone(view: View, seen: Mapping[int, SeenLine], elsewhere: _Elsewhere) -> Iterator[tuple[int, SeenLine]]:
     """Give lines that stand nowhere, and that no receipt of another side took away."""
     # Lines whose signature someone broke are there: `doctor` names them.
     documents = map(view.document, tracked(view))
     broken = (document.text_line(number) for document in documents for number in document.malformed)
     damaged = {int(seq) for line in broken for seq in _SEQ.findall(line)}
     for seq, line in sorted(seen.items()):
-        if seq < 0 or view.entry(seq) or seq in damaged or tales.get(seq, _UNTOLD).ends("-"):
+        if seq < 0 or view.entry(seq) or seq in damaged or elsewhere.tale(seq).ends("-"):
             continue
         yield seq, line
 

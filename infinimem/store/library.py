@@ -39,7 +39,7 @@ from infinimem.user_folders import approve
 if TYPE_CHECKING:  # who only reads needs nothing of what writes
     from infinimem.law import Verdict
     from infinimem.store.plans import Rendered
-    from infinimem.store.receipts import Proposal
+    from infinimem.store.withheld import Proposal
 
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
@@ -300,7 +300,7 @@ class Library:
                 once the change was decided, the next call finishes it.
         """
         from infinimem.store.plans import verified
-        from infinimem.store.receipts import keep_replies
+        from infinimem.store.withheld import keep_replies
 
         head = self._head(strategy, model, usage or Usage(), began)
 
@@ -336,7 +336,7 @@ class Library:
 
     def proposals(self) -> tuple[Proposal, ...]:
         """Return the archivings that need approval."""
-        from infinimem.store.receipts import proposals
+        from infinimem.store.withheld import proposals
 
         return proposals(self.files)
 
@@ -458,7 +458,8 @@ class Library:
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         from infinimem.store import plans
         from infinimem.store.external_edits import followed
-        from infinimem.store.receipts import keep_withheld, next_number
+        from infinimem.store.receipts import next_number
+        from infinimem.store.withheld import keep_withheld
 
         if verdict.refused:
             return Rejected(view, verdict.refused)

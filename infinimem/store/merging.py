@@ -24,8 +24,9 @@ from infinimem.markdown.header import flow
 from infinimem.markdown.signature import forgotten_in
 from infinimem.model import BUFFERS, ReceiptRow
 from infinimem.spec import folders
+from infinimem.store.line_map import MARK
 from infinimem.store.plans import LOG_LENGTH, Rendered
-from infinimem.store.receipts import DOUBLED, MARK
+from infinimem.store.receipts import DOUBLED
 from infinimem.store.spec import JOURNAL, TOPICS
 from infinimem.store.view import View
 

@@ -23,8 +23,9 @@ from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Reason, Receipt, ReceiptRow
 from infinimem.store.commit import FileChange, Moves
 from infinimem.store.files import digest
+from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import ID, aliases_of, fold
-from infinimem.store.receipts import format_receipt, last_forget, reverse_diff, with_suffix
+from infinimem.store.receipts import format_receipt, last_forget, with_suffix
 from infinimem.store.spec import ARCHIVE, EVIDENCE, HIDDEN, INBOX, MEMORIES, TOPICS, WAITING
 from infinimem.store.state import REFUSED, drawn_list
 from infinimem.store.view import View, archive_of, whole

@@ -130,12 +130,13 @@ def test_what_only_stands_beside_the_words_is_no_hit(shell: Shell) -> None:
     assert "--scope evidence" in shell("grep", "ruff.*commit").err
 
 
-def test_headings_and_the_words_of_its_own_turn_find_a_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pointing", ["Gave it away", "She'd left", "Said 'those'"])
+def test_headings_and_the_words_of_its_own_turn_find_a_line(tmp_path: Path, pointing: str) -> None:
     """A fact is found by its heading, by what was said where a model worded it, and where it says "it"."""
     facts = {
         "Bought a boat.": "Owns a vessel.",
         "A blue thing.": "Likes blue.",
-        "Gave it away.": "Gave it away",
+        f"{pointing}.": pointing,
     }
 
     def extract(v: Any) -> Any:

@@ -36,7 +36,7 @@ from infinimem.operations.forget.redaction import (
 from infinimem.operations.git import GitUnusable, Repository
 from infinimem.settings import SETTINGS
 from infinimem.spec import folders, texts_of
-from infinimem.store import receipts, sequence, state
+from infinimem.store import receipts, sequence, state, withheld
 from infinimem.store.commit import CONFLICTS, clear_displaced, recheck, recover
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.library import RETRIES, Library
@@ -48,7 +48,7 @@ from infinimem.store.view import View
 from infinimem.user_folders import caches, user_folder
 
 GIT, STATE = ".git", ".infinimem/"
-EMPTIED = (receipts.REJECTED, f"{STATE}tasks", f"{STATE}plans")
+EMPTIED = (withheld.REJECTED, f"{STATE}tasks", f"{STATE}plans")
 """Folders of what models said, and wanted (earlier versions): all of it goes. Whatever else keeps replies of
 models in a library belongs here; in the user's cache folder they go with it."""
 _CHECKSUM = re.compile(r"\b[0-9a-f]{12}-")
@@ -208,8 +208,8 @@ def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
 
 def set_aside(files: Files, seqs: Collection[int]) -> None:
     """Take lines out of what awaits a person: proposals go, a version of a document gets tombstones."""
-    waiting = receipts.proposals(files)
-    receipts.drop_withheld(
+    waiting = withheld.proposals(files)
+    withheld.drop_withheld(
         files, {(p.receipt, p.move.seq) for p in waiting if {p.move.seq, p.move.by} & {*seqs}}
     )
     for path in [f"{CONFLICTS}/{name}" for name in files.names(CONFLICTS)]:
@@ -344,7 +344,7 @@ def _rename(library: Library, name: str, new: str) -> Renamed:
     called = {stem, stem.replace("-", " "), old.title, str(old.header.values.get("session", ""))} - {""}
     done = _renamed(view, names, called, new)
     waiting = {(one.receipt, one.move.seq) for one in library.proposals() if one.move.to in names}
-    receipts.drop_withheld(library.files, waiting)
+    withheld.drop_withheld(library.files, waiting)
     known = library.seen_lines()
     notice: Changes = {
         seq: replace(line, doc_id=names[line.doc_id]) for seq, line in known.items() if line.doc_id in names

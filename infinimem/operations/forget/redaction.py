@@ -25,9 +25,9 @@ from infinimem.operations.provenance import recorded, session_of
 from infinimem.store import receipts, state
 from infinimem.store.external_edits import live
 from infinimem.store.files import digest
+from infinimem.store.line_map import MARK, lost, name_of, parts, reverse_diff
 from infinimem.store.lines import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.plans import Rendered, described, headed, is_emptied
-from infinimem.store.receipts import MARK, lost, name_of, parts, reverse_diff
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, TOPICS, slug
 from infinimem.store.view import View
 

@@ -131,17 +131,17 @@ class Gam(RecordStrategy):
 
     def _told(self, asker: Asker, part: Part) -> list[Part]:
         """Eq. 7: c_sum, or why there is none; of halves, where a part does not fit. c_raw are its turns."""
-        own, turns = Asker(self.llm), shown_turns(part.turns)
-        data = own.ask(TOPIC, turns=turns)
-        if own.failure in CUT and (half := len(part.turns) // 2):
+        fresh, turns = Asker(self.llm), shown_turns(part.turns)
+        data = fresh.ask(TOPIC, turns=turns)
+        if fresh.failure in CUT and (half := len(part.turns) // 2):
             halves = (part._replace(turns=turns) for turns in (part.turns[:half], part.turns[half:]))
             return [told for some in halves for told in self._told(asker, some)]
         told = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
-        failure = own.failure or ("" if told.summary else "EMPTY")
+        failure = fresh.failure or ("" if told.summary else "EMPTY")
         wrong = None
         if self.own.cues == "model" and not failure:  # "self-consistency verification" (section 3.4)
-            wrong = own.ask(VERIFY, summary=told.summary, turns=turns)
-        asker.take(own)
+            wrong = fresh.ask(VERIFY, summary=told.summary, turns=turns)
+        asker.take(fresh)
         return [part._replace(told=told, doubted=bool(wrong and wrong["unsupported"]), failure=failure)]
 
     def _add(self, store: RecordStore, index: VectorIndex, asker: Asker, part: Part) -> None:

@@ -25,9 +25,9 @@ from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.llm.tasks import shown as line_of
 from infinimem.markdown.characters import normalised
 from infinimem.model import Entry, Located, Move, Plan, Reason, Why, Withheld
-from infinimem.store.receipts import ASKED
 from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
+from infinimem.store.withheld import ASKED
 from infinimem.strategies.infini import topics as of
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.topics import Account, Topic, entries_of, size, title_of

@@ -9,10 +9,8 @@ from typing import Annotated, Any, Literal
 from infinimem.settings import Harmless, HarmlessIf, Portion, Signed
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec
 
-_BLOCK = 9
-"""Turns of a block, about."""
-_THEMES = 3
-"""Themes that a block changes, about, of half a dozen facts each."""
+_BLOCK = 9  # turns, about
+_THEMES = 3  # that a block changes, about, of half a dozen facts each
 
 
 @dataclass(frozen=True)
