@@ -253,14 +253,14 @@ def lines(inspection: Inspection) -> Iterator[Finding]:
 def _seqs(inspection: Inspection, edits: ExternalEdits) -> Iterator[Finding]:
     high_water = sequence.high_water(inspection.library.files)
     left = {place.seq for place in edits.left}
-    doubled: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    doubled: dict[tuple[str, ...], list[int]] = defaultdict(list)  # by what is done, and where they stand
     for seq, places in sorted(inspection.places.items()):
         if len(places) > 1:
-            doubled[tuple(place.doc_id for place in places)].append(seq)
-    for _, seqs in sorted(doubled.items()):
+            is_copy = not edits.renumbered.isdisjoint(map(position, places))
+            fix = RENUMBERED if is_copy else ONCE if seq in left else ""
+            doubled[fix, *(place.doc_id for place in places)].append(seq)
+    for (fix, *_), seqs in sorted(doubled.items()):
         places = sorted(inspection.places[seqs[0]], key=lambda place: position(place) in edits.renumbered)
-        is_copy = not edits.renumbered.isdisjoint(map(position, places))
-        fix = ONCE if {*seqs} <= left else RENUMBERED if is_copy else ""
         advice = "; repair the unreadable document first" * (not inspection.complete)
         advice = advice or "; delete one of the two" * (not fix)
         stand = "stands" if len(seqs) == 1 else "stand"
